@@ -5,3 +5,4 @@
 from smepilot import errors as _errors
 
 include "errors.pxi"
+include "gguf.pxi"
