@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SMEPilot as a benchmark subject: the same four calls as every peer (see peer_llama.py), in this process or served.
+
+The runner is driven directly, below scheduler, sampler and tokenizer: what is timed is the forward step with its
+logits. Random tokens, no sampling.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smepilot.bench.cases import Case, Phase
+
+if TYPE_CHECKING:
+    from smepilot.runtime.runner import Runner
+
+
+class Subject:
+    """One model in SMEPilot and at most one runner of it."""
+
+    def __init__(self) -> None:
+        """Opens nothing yet."""
+        self._model: Path | None = None
+        self._runner: Runner | None = None
+        self._opened: tuple[int, int, int] = (0, 0, 0)
+        self._case = Case("pp", 1)
+        self._tokens: list[int] = []
+        self._sequences: list[Any] = []
+
+    def about(self) -> dict[str, Any]:
+        """Name, version and the kernels' tier."""
+        from importlib.metadata import version
+
+        return {"engine": "smepilot", "version": version("smepilot"), "features": ""}
+
+    def open(self, model: str) -> dict[str, Any]:
+        """Names the model file; the runner is opened by `prepare`, which knows threads and context."""
+        self._release()
+        self._model = Path(model)
+        return {}
+
+    def prepare(self, phase: Phase, tokens: int, depth: int, sequences: int, seed: int, setting: dict[str, Any]) -> None:
+        """Fills the cache to `depth` and warms up; `measure` may then be called any number of times.
+
+        Args:
+            phase: "pp" or "tg".
+            tokens: Prompt length or steps.
+            depth: Positions filled beforehand, per sequence.
+            sequences: Sequences in one step.
+            seed: Of the random tokens.
+            setting: threads.
+        """
+        case = Case(phase, tokens, depth, sequences)
+        runner = self._open_runner(setting["threads"], case)
+        self._case = case
+        self._tokens = random.Random(seed).choices(range(runner.config.vocab_size), k=case.context)
+        for sequence in self._sequences:
+            sequence.free()
+        self._sequences = [runner.sequence() for _ in range(sequences)]
+        if depth:
+            for sequence in self._sequences:
+                runner.forward([(sequence, self._tokens[:depth])], logits="none")
+        self.measure(limit=1.0)
+
+    def _open_runner(self, threads: int, case: Case) -> Runner:
+        from smepilot.runtime.runner import Runner
+
+        wanted = (threads, case.context, case.sequences)
+        if self._runner is None or wanted != self._opened:
+            assert self._model is not None, "open() comes first"
+            self._release()
+            self._runner = Runner.open(self._model, threads=threads, ctx=case.context * case.sequences)
+            self._opened = wanted
+        return self._runner
+
+    def measure(self, limit: float = 1e9) -> dict[str, float]:
+        """Times the prepared case once.
+
+        Args:
+            limit: Seconds after which generation stops early (a prompt is always finished).
+
+        Returns:
+            tokens processed, over all sequences, and seconds.
+        """
+        runner, case = self._runner, self._case
+        assert runner is not None, "prepare() comes first"
+        for sequence in self._sequences:
+            sequence.truncate(case.depth)
+        todo = self._tokens[case.depth :]
+        if case.phase == "pp":
+            start = time.perf_counter()
+            runner.forward([(sequence, todo) for sequence in self._sequences], logits="last")
+            return {"tokens": case.total, "seconds": time.perf_counter() - start}
+        done, start, elapsed = 0, time.perf_counter(), 0.0
+        while done < case.tokens and elapsed < limit:
+            runner.forward([(sequence, todo[done : done + 1]) for sequence in self._sequences], logits="last")
+            done += 1
+            elapsed = time.perf_counter() - start
+        return {"tokens": done * case.sequences, "seconds": elapsed}
+
+    def peak_memory(self) -> int:
+        """Largest resident set of this process so far, bytes."""
+        from smepilot.bench.memory import peak_memory
+
+        return peak_memory()
+
+    def close(self) -> None:
+        """Frees the runner."""
+        self._release()
+
+    def _release(self) -> None:
+        if self._runner is not None:
+            for sequence in self._sequences:
+                sequence.free()
+            self._sequences = []
+            self._runner.close()
+            self._runner = None

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark's end of the pipe: an engine in a process of its own (see serve.py for the protocol).
+
+Calls are strictly one after the other, so only one worker is ever busy; an idle one waits in a read.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from smepilot.errors import RuntimeFault
+
+_SERVE = Path(__file__).with_name("serve.py")
+_TAIL = 2000  # characters of a dead worker's standard error that an error message quotes
+
+
+class Worker:
+    """A process that serves the `Subject` of one file."""
+
+    def __init__(self, subject: Path, *, python: str | None = None) -> None:
+        """Starts the process.
+
+        Args:
+            subject: File that defines the `Subject` class.
+            python: Interpreter to run it; None for this one.
+        """
+        self.subject = subject
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        command = [python or sys.executable, str(_SERVE), str(subject)]
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, encoding="utf-8"
+            )
+        except OSError as error:
+            self._log.close()
+            raise RuntimeFault(f"{command[0]}: cannot start the worker ({error.strerror}); check the interpreter") from None
+
+    def __getattr__(self, call: str) -> Any:
+        """The subject's method of that name; takes keyword arguments only."""
+        if call.startswith("_"):
+            raise AttributeError(call)
+        return lambda **arguments: self._request(call, arguments)
+
+    def _request(self, call: str, arguments: dict[str, Any]) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps({"call": call, "with": arguments}) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise RuntimeFault(f"{self.subject.name} died during {call}: {self._last_words()}")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise RuntimeFault(f"{self.subject.name} failed in {call}: {reply['error']}")
+        return reply["result"]
+
+    def _last_words(self) -> str:
+        status = self._process.wait()
+        self._log.seek(0)
+        text = self._log.read().decode(errors="replace").strip()
+        return f"exit status {status}, {text[-_TAIL:].splitlines()[-1] if text else 'nothing on standard error'}"
+
+    def close(self) -> None:
+        """Ends the process; closing twice is allowed."""
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            self._process.stdin.close()  # end of requests
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._log.close()
+
+    def __enter__(self) -> Worker:
+        """The worker itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes."""
+        self.close()
