@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/program.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+struct sp_program {
+    sp_pool *pool;
+    sp_kernel_set kernels;
+    sp_run run;
+    sp_region arena;
+    sp_step *steps;
+    size_t count, capacity;
+    const sp_step *current;  // the step whose tiles the workers compute
+    atomic_bool running, cancelled;
+    uint64_t ns[SP_OP_COUNT];
+};
+
+const char *sp_op_name(sp_op_kind kind) {
+    static const char *const names[SP_OP_COUNT] = {"embed", "norm",    "qkv",     "attention",
+                                                   "pack",  "project", "gate_up", "logits"};
+    return names[kind];
+}
+
+sp_status sp_program_create(sp_program **out, sp_pool *pool, sp_kv *kv, const sp_kernel_set *kernels,
+                            size_t arena_bytes) {
+    sp_program *program = calloc(1, sizeof *program);
+    if (!program) return SP_ERR_MEMORY;
+    program->pool = pool;
+    program->kernels = *kernels;
+    if (sp_region_reserve(&program->arena, arena_bytes) != SP_OK) {
+        free(program);
+        return SP_ERR_MEMORY;
+    }
+    program->run = (sp_run){.kernels = &program->kernels,
+                            .kv = kv,
+                            .arena = program->arena.base,
+                            .workers = (uint32_t)sp_pool_workers(pool)};
+    *out = program;
+    return SP_OK;
+}
+
+void sp_program_destroy(sp_program *program) {
+    if (!program) return;
+    sp_region_release(&program->arena);
+    free(program->steps);
+    free(program);
+}
+
+sp_status sp_program_add(sp_program *program, const sp_step *step) {
+    if (program->count == program->capacity) {
+        const size_t capacity = program->capacity ? 2 * program->capacity : 64;
+        sp_step *steps = realloc(program->steps, capacity * sizeof *steps);
+        if (!steps) return SP_ERR_MEMORY;
+        program->steps = steps;
+        program->capacity = capacity;
+    }
+    program->steps[program->count++] = *step;
+    return SP_OK;
+}
+
+static uint32_t tiles_of(const sp_step *step, sp_run *run) {
+    switch (step->kind) {
+        case SP_OP_EMBED: return sp_embed_tiles(&step->u.embed, run);
+        case SP_OP_NORM: return sp_norm_tiles(&step->u.norm, run);
+        case SP_OP_QKV: return sp_qkv_tiles(&step->u.qkv, run);
+        case SP_OP_ATTENTION: return sp_attention_tiles(&step->u.attention, run);
+        case SP_OP_PACK: return sp_pack_tiles(&step->u.pack, run);
+        case SP_OP_PROJECT: return sp_project_tiles(&step->u.project, run);
+        case SP_OP_GATE_UP: return sp_gate_up_tiles(&step->u.gate_up, run);
+        case SP_OP_LOGITS: return sp_logits_tiles(&step->u.logits, run);
+        case SP_OP_COUNT: break;
+    }
+    return 0;
+}
+
+static void one_tile(const sp_step *step, sp_run *run, uint32_t tile, const sp_worker *worker) {
+    switch (step->kind) {
+        case SP_OP_EMBED: sp_embed_tile(&step->u.embed, run, tile, worker); break;
+        case SP_OP_NORM: sp_norm_tile(&step->u.norm, run, tile, worker); break;
+        case SP_OP_QKV: sp_qkv_tile(&step->u.qkv, run, tile, worker); break;
+        case SP_OP_ATTENTION: sp_attention_tile(&step->u.attention, run, tile, worker); break;
+        case SP_OP_PACK: sp_pack_tile(&step->u.pack, run, tile, worker); break;
+        case SP_OP_PROJECT: sp_project_tile(&step->u.project, run, tile, worker); break;
+        case SP_OP_GATE_UP: sp_gate_up_tile(&step->u.gate_up, run, tile, worker); break;
+        case SP_OP_LOGITS: sp_logits_tile(&step->u.logits, run, tile, worker); break;
+        case SP_OP_COUNT: break;
+    }
+}
+
+static void run_tiles(void *ctx, uint32_t begin, uint32_t end, const sp_worker *worker) {
+    sp_program *program = ctx;
+    for (uint32_t tile = begin; tile < end; tile++) {
+        if (atomic_load_explicit(&program->cancelled, memory_order_relaxed)) return;
+        one_tile(program->current, &program->run, tile, worker);
+    }
+}
+
+sp_status sp_program_run(sp_program *program, const sp_batch *batch) {
+    program->run.batch = *batch;
+    atomic_store(&program->cancelled, false);
+    atomic_store(&program->running, true);
+    for (size_t i = 0; i < program->count && !atomic_load(&program->cancelled); i++) {
+        const sp_step *step = &program->steps[i];
+        const uint64_t start = sp_clock_ns();
+        program->current = step;
+        const sp_queue_spec spec = {.tiles = tiles_of(step, &program->run)};
+        sp_pool_run(program->pool, &spec, run_tiles, program);
+        program->ns[step->kind] += sp_clock_ns() - start;
+    }
+    atomic_store(&program->running, false);
+    return atomic_load(&program->cancelled) ? SP_ERR_CANCELLED : SP_OK;
+}
+
+void sp_program_cancel(sp_program *program) {
+    if (atomic_load(&program->running)) atomic_store(&program->cancelled, true);
+}
+
+void sp_program_times(const sp_program *program, uint64_t ns[SP_OP_COUNT]) {
+    memcpy(ns, program->ns, sizeof program->ns);
+}

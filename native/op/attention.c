@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention over paged keys and values, defined once for prefill and decode.
+//
+// Keys come in blocks of 64 at absolute positions (one page). Per block and query row: scores by fma chains over
+// head_dim, block maximum, exp2, 16-lane sum, P V started from zero; blocks are merged left to right. Scores are in
+// units of log2: q carries 1/sqrt(head_dim) * log2(e). So the result of a row depends on its own position and pages
+// only: not on how many rows share its tile, nor on who computes which block.
+//
+//  * A span of several tokens is cut into tiles of query rows x one key/value head; a tile walks its blocks.
+//  * A span of one token (decode) has few rows, so its blocks are split into parts over the workers. Each part leaves
+//    the (o, m, l) of each of its blocks in the arena; whoever finishes last merges them in order.
+//
+// Blocks beyond a row's position are skipped. Within a tile a row may meet keys it cannot see: their p is zero, which
+// changes no bit but the sign of a zero, and the last addition of +0 (finish) removes that.
+#include <math.h>
+#include <string.h>
+
+#include "op/matmul.h"
+
+enum { TILE_ROWS = 96, BLOCK = SP_KV_PAGE };
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t blocks_of(const sp_span *span) { return ((uint32_t)span->start + span->rows + BLOCK - 1) / BLOCK; }
+static uint32_t group_of(const sp_attention *op) { return op->heads / op->kv_heads; }
+static size_t value_row(const sp_attention *op) { return ((size_t)op->head_dim + 15) / 16 * 16; }
+
+// ---- one tile's working memory, cut from the worker's scratch
+
+typedef struct scratch {
+    float *q, *s, *o, *ob, *k, *v;  // [rows][head_dim], [rows][64], [rows][vd], [rows][vd], strips, [64][vd]
+    float *m, *l, *mb, *lb;         // [rows]
+    uint8_t *visible;               // [rows]
+} scratch;
+
+static size_t scratch_floats(uint32_t rows, size_t head_dim, size_t vd) {
+    return rows * (head_dim + BLOCK + 2 * vd + 4) + BLOCK * (head_dim + vd) + rows / sizeof(float) + 64;
+}
+
+static uint32_t tile_tokens(uint32_t group) { return group < TILE_ROWS ? TILE_ROWS / group : 1; }
+
+static scratch cut(const sp_attention *op, const sp_worker *worker) {
+    const uint32_t rows = tile_tokens(group_of(op)) * group_of(op);
+    const size_t vd = value_row(op);
+    float *p = worker->scratch;
+    scratch w;
+    w.k = p, p += BLOCK * op->head_dim;
+    w.v = p, p += BLOCK * vd;
+    w.s = p, p += rows * BLOCK;
+    w.q = p, p += rows * op->head_dim;
+    w.o = p, p += rows * vd;
+    w.ob = p, p += rows * vd;
+    w.m = p, p += rows;
+    w.l = p, p += rows;
+    w.mb = p, p += rows;
+    w.lb = p, p += rows;
+    w.visible = (uint8_t *)p;
+    return w;
+}
+
+size_t sp_op_scratch_bytes(uint32_t max_tokens, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
+                           uint32_t d_model) {
+    const uint32_t group = heads / kv_heads, rows = tile_tokens(group) * group;
+    const size_t attention = scratch_floats(rows, head_dim, ((size_t)head_dim + 15) / 16 * 16) * sizeof(float);
+    const size_t matmul = sp_matmul_scratch_bytes(max_tokens), norm = d_model * sizeof(float);
+    const size_t most = attention > matmul ? attention : matmul;
+    return most > norm ? most : norm;
+}
+
+// ---- one block for the rows of a tile
+
+// Keys and values of a block as float32: the page itself, or widened into scratch.
+static void load_block(const sp_attention *op, const sp_run *run, const sp_worker *worker, int32_t page, uint32_t head,
+                       uint32_t positions, scratch *w) {
+    void *keys = sp_kv_keys(run->kv, page, op->layer, head), *values = sp_kv_values(run->kv, page, op->layer, head);
+    if (run->kv->config.f32) {
+        w->k = keys;
+        w->v = values;
+        return;
+    }
+    const size_t panels = (positions + 15) / 16;
+    SP_CALL(run, worker, SP_SLOT_WIDEN_F16, sp_widen_fn)(w->k, keys, panels * 16 * op->head_dim);
+    SP_CALL(run, worker, SP_SLOT_WIDEN_F16, sp_widen_fn)(w->v, values, positions * value_row(op));
+}
+
+// (ob, mb, lb) of rows [first, rows) for the block whose first position is `start`; position[r] is a row's own.
+static void block_rows(const sp_attention *op, const sp_run *run, const sp_worker *worker, const scratch *w,
+                       uint32_t first, uint32_t rows, uint32_t keys, const float *q) {
+    const size_t vd = value_row(op);
+    sp_gemm_f(run, worker,
+              (sp_gemm_f_args){.a = q + first * op->head_dim,
+                               .lda = op->head_dim,
+                               .b = w->k,
+                               .strip = (size_t)op->head_dim * 16,
+                               .step = 16,
+                               .y = w->s + first * BLOCK,
+                               .ldy = BLOCK,
+                               .m = rows - first,
+                               .n = (keys + 15) / 16 * 16,
+                               .k = op->head_dim});
+    const sp_softmax_args softmax = {.s = w->s + first * BLOCK,
+                                     .ld = BLOCK,
+                                     .rows = rows - first,
+                                     .visible = w->visible + first,
+                                     .max = w->mb + first,
+                                     .sum = w->lb + first};
+    SP_CALL(run, worker, SP_SLOT_SOFTMAX, sp_softmax_fn)(&softmax);
+    sp_gemm_f(run, worker,
+              (sp_gemm_f_args){.a = w->s + first * BLOCK,
+                               .lda = BLOCK,
+                               .b = w->v,
+                               .strip = 16,
+                               .step = vd,
+                               .y = w->ob + first * vd,
+                               .ldy = vd,
+                               .m = rows - first,
+                               .n = vd,
+                               .k = keys});
+}
+
+// o / l of one row and head into the consumer's layout.
+static void store_output(const sp_attention *op, const sp_run *run, const sp_worker *worker, uint32_t row,
+                         uint32_t head, const float *o, float l) {
+    const size_t column = (size_t)head * op->head_dim;
+    const bool packed = op->out.q_at != SP_ABSENT;
+    float y[512];
+    if (op->out.rows_at != SP_ABSENT) {
+        float *out = sp_rows(run, op->out.rows_at) + row * op->out.k + column;
+        SP_CALL(run, worker, SP_SLOT_FINISH, sp_finish_fn)(out, o, l, op->head_dim);
+    }
+    // Heads that do not fill quantisation groups are packed by a step of their own.
+    if (!packed || op->head_dim % SP_GROUP) return;
+    SP_CALL(run, worker, SP_SLOT_FINISH, sp_finish_fn)(y, o, l, op->head_dim);
+    const sp_act_panel panel = sp_act_panel_at(run, &op->out, run->batch.tokens, row / SP_TOKENS);
+    sp_act_quantise(run, worker, &panel, row % SP_TOKENS, column, y, op->head_dim);
+}
+
+// ---- spans of several tokens
+
+static void prefill_tile(const sp_attention *op, sp_run *run, const sp_span *span, uint32_t head, uint32_t token,
+                         const sp_worker *worker) {
+    const uint32_t group = group_of(op), tokens = least(tile_tokens(group), span->rows - token), rows = tokens * group;
+    const size_t vd = value_row(op), row_floats = (size_t)op->heads * op->head_dim;
+    const uint32_t start = (uint32_t)span->start + token;
+    scratch w = cut(op, worker);
+    for (uint32_t t = 0; t < tokens; t++) {
+        const float *q = sp_rows(run, op->q_at) + (span->row0 + token + t) * row_floats + head * group * op->head_dim;
+        memcpy(w.q + (size_t)t * group * op->head_dim, q, (size_t)group * op->head_dim * sizeof *q);
+    }
+    for (uint32_t b = 0; b * BLOCK < start + tokens; b++) {
+        const uint32_t at = b * BLOCK, first_token = at > start ? at - start : 0, first = first_token * group;
+        const uint32_t keys = least(BLOCK, start + tokens - at);
+        for (uint32_t r = first; r < rows; r++) w.visible[r] = (uint8_t)least(BLOCK, start + r / group + 1 - at);
+        load_block(op, run, worker, span->pages[b], head, keys, &w);
+        block_rows(op, run, worker, &w, first, rows, keys, w.q);
+        if (b == 0) {
+            memcpy(w.o, w.ob, rows * vd * sizeof *w.o);
+            memcpy(w.m, w.mb, rows * sizeof *w.m);
+            memcpy(w.l, w.lb, rows * sizeof *w.l);
+            continue;
+        }
+        const sp_merge_args merge = {.o = w.o + first * vd, .m = w.m + first, .l = w.l + first,
+                                     .ob = w.ob + first * vd, .mb = w.mb + first, .lb = w.lb + first,
+                                     .ldo = vd, .ldb = vd, .rows = rows - first, .d = op->head_dim};
+        SP_CALL(run, worker, SP_SLOT_MERGE, sp_merge_fn)(&merge);
+    }
+    for (uint32_t r = 0; r < rows; r++) {
+        const uint32_t row = span->row0 + token + r / group;
+        store_output(op, run, worker, row, head * group + r % group, w.o + r * vd, w.l[r]);
+    }
+}
+
+// ---- spans of one token, split into parts
+
+// The partial results of one split span: [kv_heads][blocks][group] of o [vd], m, l.
+typedef struct partials {
+    float *at;
+    size_t floats;         // of one row of one block
+    atomic_uint *arrived;  // [kv_heads]
+} partials;
+
+static size_t partial_floats(const sp_attention *op) { return value_row(op) + 16; }
+
+// Parts that a one-token span's blocks are split into: enough to keep all workers busy.
+static uint32_t parts_of(const sp_attention *op, const sp_run *run, const sp_span *span) {
+    const uint32_t wanted = 4 * run->workers, have = op->kv_heads * run->batch.span_count;
+    if (run->workers == 1 || have >= wanted) return 1;
+    return least((wanted + have - 1) / have, blocks_of(span));
+}
+
+// Split spans lie one after the other; counters first.
+static partials partials_of(const sp_attention *op, const sp_run *run, const sp_span *span) {
+    size_t floats = 0;
+    uint32_t index = (uint32_t)(span - run->batch.spans);
+    for (uint32_t i = 0; i < index; i++) {
+        const sp_span *other = &run->batch.spans[i];
+        if (other->rows == 1 && parts_of(op, run, other) > 1) floats += blocks_of(other) * op->heads * partial_floats(op);
+    }
+    const size_t counters = (run->batch.span_count * op->kv_heads + 15) / 16 * 16;
+    return (partials){.at = sp_rows(run, op->partial_at) + counters + floats,
+                      .floats = partial_floats(op),
+                      .arrived = (atomic_uint *)(void *)(run->arena + op->partial_at) + index * op->kv_heads};
+}
+
+static void merge_parts(const sp_attention *op, const sp_run *run, const sp_span *span, uint32_t head,
+                        const partials *p, const sp_worker *worker) {
+    const uint32_t group = group_of(op), blocks = blocks_of(span);
+    const size_t vd = value_row(op);
+    for (uint32_t r = 0; r < group; r++) {
+        float *first = p->at + ((size_t)head * blocks * group + r) * p->floats;
+        for (uint32_t b = 1; b < blocks; b++) {
+            const float *block = first + (size_t)b * group * p->floats;
+            const sp_merge_args merge = {.o = first, .m = first + vd, .l = first + vd + 1,
+                                         .ob = block, .mb = block + vd, .lb = block + vd + 1,
+                                         .ldo = vd, .ldb = vd, .rows = 1, .d = op->head_dim};
+            SP_CALL(run, worker, SP_SLOT_MERGE, sp_merge_fn)(&merge);
+        }
+        store_output(op, run, worker, span->row0, head * group + r, first, first[vd + 1]);
+    }
+}
+
+static void decode_part(const sp_attention *op, sp_run *run, const sp_span *span, uint32_t head, uint32_t part,
+                        uint32_t parts, const sp_worker *worker) {
+    const uint32_t group = group_of(op), blocks = blocks_of(span), position = (uint32_t)span->start;
+    const uint32_t first = part * blocks / parts, last = (part + 1) * blocks / parts;
+    const size_t vd = value_row(op);
+    const float *q = sp_rows(run, op->q_at) + ((size_t)span->row0 * op->heads + head * group) * op->head_dim;
+    const partials p = partials_of(op, run, span);
+    for (uint32_t b = first; b < last; b++) {
+        scratch w = cut(op, worker);
+        const uint32_t keys = least(BLOCK, position + 1 - b * BLOCK);
+        memset(w.visible, (int)keys, group);
+        load_block(op, run, worker, span->pages[b], head, keys, &w);
+        block_rows(op, run, worker, &w, 0, group, keys, q);
+        for (uint32_t r = 0; r < group; r++) {
+            float *out = p.at + (((size_t)head * blocks + b) * group + r) * p.floats;
+            memcpy(out, w.ob + r * vd, vd * sizeof *out);
+            out[vd] = w.mb[r];
+            out[vd + 1] = w.lb[r];
+        }
+    }
+    if (atomic_fetch_add_explicit(&p.arrived[head], 1, memory_order_acq_rel) + 1 == parts) {
+        merge_parts(op, run, span, head, &p, worker);
+    }
+}
+
+// ---- tiles
+
+static uint32_t span_tiles(const sp_attention *op, const sp_run *run, const sp_span *span) {
+    if (span->rows == 1) return op->kv_heads * parts_of(op, run, span);
+    const uint32_t tokens = tile_tokens(group_of(op));
+    return op->kv_heads * ((span->rows + tokens - 1) / tokens);
+}
+
+uint32_t sp_attention_tiles(const sp_attention *op, sp_run *run) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < run->batch.span_count; i++) count += span_tiles(op, run, &run->batch.spans[i]);
+    memset(run->arena + op->partial_at, 0, (size_t)run->batch.span_count * op->kv_heads * sizeof(atomic_uint));
+    return count;
+}
+
+void sp_attention_tile(const sp_attention *op, sp_run *run, uint32_t tile, const sp_worker *worker) {
+    const sp_span *span = run->batch.spans;
+    for (uint32_t count; tile >= (count = span_tiles(op, run, span)); span++) tile -= count;
+    const uint32_t head = tile % op->kv_heads, index = tile / op->kv_heads;
+    if (span->rows == 1 && parts_of(op, run, span) > 1) {
+        decode_part(op, run, span, head, index, parts_of(op, run, span), worker);
+    } else {
+        prefill_tile(op, run, span, head, index * tile_tokens(group_of(op)), worker);
+    }
+}

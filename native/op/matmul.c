@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/matmul.h"
+
+#include <assert.h>
+
+// Scratch of a tile: the product, then (float weights) the expanded strips.
+size_t sp_matmul_scratch_bytes(uint32_t max_tokens) {
+    const size_t column = SP_PANEL_ROWS * sizeof(float);
+    return SP_TILE_PANELS * column * ((size_t)max_tokens + SP_K_BLOCK);
+}
+
+void sp_tile_weights_add(sp_tile_weights *tile, const sp_linear *linear, uint32_t first, uint32_t last) {
+    for (uint32_t p = first; p < last; p++) {
+        assert(tile->count < SP_TILE_PANELS);
+        tile->linear[tile->count] = linear;
+        tile->panel[tile->count++] = p;
+    }
+}
+
+void sp_gemm_f(const sp_run *run, const sp_worker *worker, sp_gemm_f_args args) {
+    const sp_kernel *kernel = run->kernels->k[SP_SLOT_GEMM_F32];
+    const size_t rows = args.m, columns = args.n;
+    const sp_gemm_f_args whole = args;
+    for (size_t j = 0; j < columns; j += kernel->nr) {
+        args.n = columns - j < kernel->nr ? columns - j : kernel->nr;
+        args.b = whole.b + j / 16 * whole.strip;
+        for (size_t i = 0; i < rows; i += kernel->mr) {
+            args.m = rows - i < kernel->mr ? rows - i : kernel->mr;
+            args.a = whole.a + i * whole.lda;
+            args.y = whole.y + i * whole.ldy + j;
+            SP_CALL(run, worker, SP_SLOT_GEMM_F32, sp_gemm_f_fn)(&args);
+        }
+    }
+}
+
+static bool is_float(const sp_linear *linear) { return linear->layout.scale_at == 0; }
+
+static void grouped_panel(const sp_run *run, const sp_worker *worker, const sp_linear *linear, uint32_t panel,
+                          const sp_act_panel *act, float *y, size_t ldy) {
+    const sp_panel_layout *layout = &linear->layout;
+    const uint8_t *w = linear->panels + panel * layout->bytes;
+    const sp_gemm_q_args args = {
+        .w = w,
+        .wd = (const uint16_t *)(const void *)(w + layout->scale_at),
+        .wm = layout->min_at ? (const uint16_t *)(const void *)(w + layout->min_at) : NULL,
+        .a = act->q,
+        .ad = act->d,
+        .an = act->neg,
+        .as = act->sum,
+        .width = act->width,
+        .m = act->width,
+        .groups = layout->k / SP_GROUP,
+        .y = y,
+        .ldy = ldy,
+    };
+    const sp_slot slot = layout->format == SP_Q4_0   ? SP_SLOT_GEMM_Q4S
+                         : layout->format == SP_Q4_1 ? SP_SLOT_GEMM_Q4A
+                                                     : SP_SLOT_GEMM_Q8S;
+    SP_CALL(run, worker, slot, sp_gemm_q_fn)(&args);
+}
+
+// Weight panels of float type against all tokens, block by block of k: each block is expanded once to float32 strips.
+// The fma chain of an output element continues from block to block through y.
+static void float_panels(const sp_run *run, const sp_worker *worker, const sp_act *in, uint32_t tokens,
+                         const sp_tile_weights *tile, uint32_t first, uint32_t last, float *y, size_t ldy, float *strips) {
+    const sp_panel_layout *layout = &tile->linear[first]->layout;
+    const size_t k = layout->k, element = layout->format == SP_F32 ? sizeof(float) : sizeof(uint16_t);
+    for (size_t at = 0; at < k; at += SP_K_BLOCK) {
+        const size_t block = k - at < SP_K_BLOCK ? k - at : SP_K_BLOCK;
+        for (uint32_t i = first; i < last; i++) {
+            const uint8_t *panel = tile->linear[i]->panels + tile->panel[i] * layout->bytes;
+            const void *src = panel + at * SP_PANEL_ROWS * element;
+            sp_gemm_f_args args = {.a = sp_rows(run, in->rows_at) + at,
+                                   .lda = k,
+                                   .b = src,
+                                   .step = SP_PANEL_ROWS,
+                                   .y = y + (size_t)i * SP_PANEL_ROWS,
+                                   .ldy = ldy,
+                                   .m = tokens,
+                                   .n = SP_PANEL_ROWS,
+                                   .k = block,
+                                   .accumulate = at > 0};
+            float *strip = strips + (size_t)(i - first) * SP_K_BLOCK * SP_PANEL_ROWS;
+            if (layout->format == SP_F16) SP_CALL(run, worker, SP_SLOT_EXPAND_F16, sp_expand_fn)(strip, src, block);
+            if (layout->format == SP_BF16) SP_CALL(run, worker, SP_SLOT_EXPAND_BF16, sp_expand_fn)(strip, src, block);
+            if (layout->format == SP_F32) {
+                sp_gemm_f(run, worker, args);
+            } else if (i + 1 == last) {
+                args.b = strips;
+                args.strip = SP_K_BLOCK * SP_PANEL_ROWS;
+                args.y = y + (size_t)first * SP_PANEL_ROWS;
+                args.n = (size_t)(last - first) * SP_PANEL_ROWS;
+                sp_gemm_f(run, worker, args);
+            }
+        }
+    }
+}
+
+// Float panels of one matrix that lie side by side in the tile share their strips.
+static uint32_t run_end(const sp_tile_weights *tile, uint32_t first) {
+    uint32_t last = first + 1;
+    while (last < tile->count && tile->linear[last] == tile->linear[first]) last++;
+    return last;
+}
+
+void sp_matmul(const sp_run *run, const sp_worker *worker, const sp_act *in, uint32_t tokens,
+               const sp_tile_weights *weights, sp_epilogue epilogue, const void *op, const void *tile) {
+    const size_t ldy = (size_t)weights->count * SP_PANEL_ROWS;
+    float *y = worker->scratch, *strips = y + tokens * ldy;
+    for (uint32_t i = 0; i < weights->count; i = run_end(weights, i)) {
+        if (!is_float(weights->linear[i])) continue;
+        float_panels(run, worker, in, tokens, weights, i, run_end(weights, i), y, ldy, strips);
+    }
+    for (uint32_t first = 0, p = 0; first < tokens; first += SP_TOKENS, p++) {
+        const uint32_t width = tokens - first < SP_TOKENS ? tokens - first : SP_TOKENS;
+        float *rows = y + first * ldy;
+        for (uint32_t i = 0; i < weights->count; i++) {
+            if (is_float(weights->linear[i])) continue;
+            const sp_act_panel act = sp_act_panel_at(run, in, tokens, p);
+            grouped_panel(run, worker, weights->linear[i], weights->panel[i], &act, rows + i * SP_PANEL_ROWS, ldy);
+        }
+        const sp_product product = {.y = rows, .ldy = ldy, .first = first, .tokens = width};
+        epilogue(op, run, worker, &product, tile);
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The product of an activation matrix with a handful of weight panels, for all tokens of a batch.
+#pragma once
+
+#include "op/op.h"
+
+// The weight panels of one tile, which may come from several matrices.
+typedef struct sp_tile_weights {
+    const sp_linear *linear[SP_TILE_PANELS];
+    uint32_t panel[SP_TILE_PANELS];
+    uint32_t count;
+} sp_tile_weights;
+
+// Adds panels [first, last) of a matrix to a tile.
+void sp_tile_weights_add(sp_tile_weights *tile, const sp_linear *linear, uint32_t first, uint32_t last);
+
+// Receives the product for one panel of tokens: y[t * ldy + 16 * i + r] for token first + t, weight panel i, row r.
+typedef struct sp_product {
+    const float *y;
+    size_t ldy;
+    uint32_t first, tokens;
+} sp_product;
+typedef void (*sp_epilogue)(const void *op, const sp_run *run, const sp_worker *worker, const sp_product *product,
+                            const void *tile);
+
+// Computes in x weights^T panel by panel of tokens and hands each result to the epilogue, with `op` and `tile`.
+void sp_matmul(const sp_run *run, const sp_worker *worker, const sp_act *in, uint32_t tokens,
+               const sp_tile_weights *weights, sp_epilogue epilogue, const void *op, const void *tile);
+
+// Scratch that sp_matmul needs, in bytes.
+size_t sp_matmul_scratch_bytes(uint32_t max_tokens);
+
+// Float product of any size, cut into the kernel's tiles. n is a multiple of 16.
+void sp_gemm_f(const sp_run *run, const sp_worker *worker, sp_gemm_f_args args);
