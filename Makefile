@@ -99,12 +99,12 @@ lint: $(VENV)/dev
 	@$(BIN)/ruff check --quiet $(PYTHON_SOURCES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-timestamps --no-cache
-	@$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
+	@$(BIN)/clang-format --style=file:native/.clang-format --dry-run --Werror $(C_SOURCES)
 
 format: $(VENV)/dev  ## rewrite Python and C sources in the house's format
 	@$(BIN)/ruff check --quiet --select I --fix $(PYTHON_SOURCES)
 	@$(BIN)/ruff format --quiet $(PYTHON_SOURCES)
-	@$(BIN)/clang-format -i $(C_SOURCES)
+	@$(BIN)/clang-format --style=file:native/.clang-format -i $(C_SOURCES)
 
 # $(call c-tests,NAME,CMAKE OPTIONS,WRAPPER): configure, build and run the C tests in build/NAME.
 define c-tests

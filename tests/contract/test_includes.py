@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The floors of the C engine: a folder includes folders below its own, never beside or above.
+
+The Python floors are checked by import-linter (pyproject.toml); this is its counterpart for ``#include``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+NATIVE = ROOT / "native"
+
+# Ground to top; folders on one line do not know each other.
+FLOORS = (
+    {"base"},
+    {"cpu", "format", "layout"},
+    {"kernel"},
+    {"thread"},
+    {"tile", "kv"},
+    {"op", "probe"},
+    {"exec"},
+)
+HEIGHT = {folder: height for height, floor in enumerate(FLOORS) for folder in floor}
+
+# Stricter than the heights alone: the pool knows no arithmetic, and the partition is arithmetic only.
+STRANGERS = {("thread", "kernel"), ("tile", "kernel"), ("tile", "thread")}
+
+# libc, POSIX, the two kernels' own interfaces, and the compilers' intrinsics: the engine depends on nothing else.
+SYSTEM = re.compile(
+    r"(assert|ctype|errno|float|inttypes|limits|math|sched|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib"
+    r"|string|time|unistd|fcntl|dirent|pthread|cpuid|immintrin|arm_neon|arm_sve|arm_sme"
+    r"|sys/(mman|prctl|stat|types|auxv|sysctl|syscall|sysinfo)|asm/hwcap|linux/[a-z]+|mach/[a-z_]+|pthread/qos)\.h"
+)
+
+
+def sources() -> list[Path]:
+    """Return every C source, header and list of the engine."""
+    return sorted(path for path in NATIVE.rglob("*") if path.suffix in {".c", ".h", ".inc"})
+
+
+def includes(path: Path) -> list[tuple[str, str]]:
+    """Return the includes of a file as (quote, name)."""
+    return re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', path.read_text(), re.MULTILINE)
+
+
+def test_every_folder_has_its_floor() -> None:
+    folders = {path.relative_to(NATIVE).parts[0] for path in sources()}
+    assert folders <= HEIGHT.keys(), "a new folder needs its place in FLOORS"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(NATIVE)))
+def test_includes_go_down(path: Path) -> None:
+    folder = path.relative_to(NATIVE).parts[0]
+    for quote, name in includes(path):
+        if quote == "<":
+            assert SYSTEM.fullmatch(name), f"<{name}> is neither libc nor threads"
+            continue
+        assert (NATIVE / name).is_file(), f'"{name}": includes are written from native/'
+        target = name.split("/")[0]
+        assert target == folder or HEIGHT[target] < HEIGHT[folder], f"{folder} may not use {target}"
+        assert (folder, target) not in STRANGERS, f"{folder} may not use {target}"

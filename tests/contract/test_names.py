@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel has one name: its file, its symbol and its row carry it, and it says what the row says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.contract.kernels import GRAMMAR, KERNELS, OPERAND, Row, rows
+
+GUARD = {"REF": "", "AVX2": "SP_BUILT_AVX2", "AVX512": "SP_BUILT_AVX512"}
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)
+def test_row_and_name_agree(row: Row) -> None:
+    name = GRAMMAR.fullmatch(row.name)
+    assert name is not None, "sp_<op>_<dst>_<lhs>[_<rhs>]_<mr>x<nr>_<isa>[_<feature>]"
+    assert (int(name["mr"]), int(name["nr"])) == (row.mr, row.nr)
+    assert row.tier == f"SP_TIER_{name['isa'].upper()}"
+    assert row.guard == GUARD[name["isa"].upper()]
+    for operand in filter(None, (name["dst"], name["lhs"], name["rhs"])):
+        assert OPERAND.fullmatch(operand), operand
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)
+def test_file_defines_its_symbol(row: Row) -> None:
+    source = (row.file.parent / f"{row.name}.c").read_text()
+    assert re.search(rf"^[a-z].*\b{row.name}\(|\b[A-Z_]+\({row.name}\b", source, re.MULTILINE)
+
+
+def test_names_are_unique() -> None:
+    names = [row.name for row in rows()]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_every_kernel_file_has_a_row() -> None:
+    files = {path.stem for path in KERNELS.glob("*/sp_*.c")}
+    assert files == {row.name for row in rows()}
+
+
+def test_every_slot_has_one_reference() -> None:
+    slots = re.findall(r"^ +(SP_SLOT_\w+),", (KERNELS / "families.h").read_text(), re.MULTILINE)
+    references = [row.slot for row in rows() if row.tier == "SP_TIER_REF"]
+    assert sorted(references) == sorted(slots)
