@@ -6,8 +6,9 @@
 //  * "16 lanes": element i belongs to lane i % 16, lanes start at +0 and run sequentially over i; then the tree
 //    l[j] += l[j+8], l[j] += l[j+4], l[j] += l[j+2], l[0] + l[1].
 //  * exp2(x): x < -126 gives +0; x > 127 gives exp2(127); else n = rint(x), f = x - n (exact),
-//    2^n * P(f), P a polynomial of degree 6 in Horner form with fma (coefficients in kernel/softmax/exp2.h).
+//    2^n * P(f), P a polynomial of degree 6 in Horner form with fma, P(0) = 1 (kernel/softmax/exp2.h).
 //    NaN gives NaN.
+//  * max(a, b) is a > b ? a : b: with a NaN, or with zeros of two signs, it is b. (x86's instruction; not Arm's FMAX.)
 //  * silu(x) = x / (1 + exp2(-x * log2e)).
 #pragma once
 
@@ -85,7 +86,7 @@ typedef void (*sp_rmsnorm_fn)(float *y, const float *x, const float *w, size_t n
 // ---- quant: one row of n = 32 * groups floats into slot t of a panel of `width` slots.
 //  The pointers are at the slot: q[quad * 4 * width + 0..3], d/neg/sum[group * width].
 //  amax = max |x| by integer comparison of the bit patterns. amax < 2^-110: scale 0, q 0.
-//  amax infinite or NaN: scale NaN, q 0. Else scale = amax / 127, q = rint(x * (127 / amax)) (ties to even),
+//  amax infinite or NaN: scale and sum NaN, q 0. Else scale = amax / 127, q = rint(x * (127 / amax)) (ties to even),
 //  neg = -sum q, sum = scale * (float)(sum q).
 typedef struct sp_quant_args {
     const float *x;
@@ -99,6 +100,7 @@ typedef void (*sp_quant_fn)(const sp_quant_args *args);
 
 // ---- rope (half-split): for i < half, with a = x[i], b = x[i + half]:
 //  y[i] = fma(a, c[i], -(b * s[i])) * scale;  y[i + half] = fma(b, c[i], a * s[i]) * scale. half is a multiple of 4.
+//  y may be x.
 typedef void (*sp_rope_fn)(float *y, const float *x, const float *c, const float *s, size_t half, float scale);
 
 // ---- swiglu: y = (g / (1 + exp2(-g * log2e))) * u. n is a multiple of 8. y may be g or u.
@@ -108,8 +110,9 @@ typedef void (*sp_swiglu_fn)(float *y, const float *g, const float *u, size_t n)
 typedef void (*sp_add_fn)(float *x, const float *y, size_t n);
 
 // ---- softmax over one block of SP_KEYS scores per row, in place, scores in units of log2:
-//  max = maximum of the first visible[r] scores; p = exp2(s - max) for them, +0 for the rest of the row;
-//  sum = 16-lane sum of p. visible[r] is in 1..SP_KEYS. A row with NaN has NaN in sum.
+//  max = maximum of the first visible[r] scores, NaN passed over, plus +0 (so that it is never -0);
+//  p = exp2(s - max) for them, +0 for the rest of the row; sum = 16-lane sum of p. visible[r] is in 1..SP_KEYS.
+//  A row with NaN or +infinity, or of -infinity alone, has NaN in sum.
 typedef struct sp_softmax_args {
     float *s;  // [rows][ld]
     size_t ld, rows;
@@ -120,7 +123,7 @@ typedef void (*sp_softmax_fn)(const sp_softmax_args *args);
 
 // ---- merge of a later block (ob, mb, lb) into the state (o, m, l), per row:
 //  m' = max(m, mb); a = exp2(m - m'); b = exp2(mb - m'); l' = fma(lb, b, l * a); o' = fma(ob, b, o * a).
-//  d is a multiple of 8.
+//  d is a multiple of 8. A NaN in l or lb stays in l'.
 typedef struct sp_merge_args {
     float *o;  // [rows][ldo]
     float *m, *l;
@@ -143,5 +146,5 @@ typedef void (*sp_narrow_fn)(uint16_t *dst, size_t stride, const float *src, siz
 typedef int64_t (*sp_argmax_fn)(const float *x, size_t n);
 
 // ---- topk: the k largest values in descending order, equals in ascending index order; NaN-free input,
-//  1 <= k <= n, any n.
+//  1 <= k <= n, any n. Meant for k up to about a thousand: beyond, the cost grows as n * k.
 typedef void (*sp_topk_fn)(int32_t *index, float *value, const float *x, size_t n, size_t k);

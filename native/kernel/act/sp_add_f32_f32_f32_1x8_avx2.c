@@ -4,7 +4,6 @@
 #include "kernel/declare.h"
 
 void sp_add_f32_f32_f32_1x8_avx2(float *x, const float *y, size_t n) {
-    for (size_t i = 0; i < n; i += 8) {
+    for (size_t i = 0; i < n; i += 8)
         _mm256_storeu_ps(x + i, _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
-    }
 }

@@ -4,7 +4,6 @@
 #include "kernel/declare.h"
 
 void sp_expand_f32_bf16p16x2_1x16_ref(float *dst, const uint16_t *src, size_t k) {
-    for (size_t i = 0; i < k; i++) {
+    for (size_t i = 0; i < k; i++)
         for (size_t r = 0; r < 16; r++) dst[i * 16 + r] = sp_bf16_to_f32(src[i / 2 * 32 + r * 2 + i % 2]);
-    }
 }

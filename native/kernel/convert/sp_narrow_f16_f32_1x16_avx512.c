@@ -16,5 +16,6 @@ void sp_narrow_f16_f32_1x16_avx512(uint16_t *dst, size_t stride, const float *sr
             sp_scatter8_u16(dst + (i + 8) * stride, stride, _mm256_extracti128_si256(v, 1));
         }
     }
-    if (whole < n) sp_scatter8_u16(dst + whole * stride, stride, _mm256_cvtps_ph(_mm256_loadu_ps(src + whole), NEAREST));
+    if (whole < n)
+        sp_scatter8_u16(dst + whole * stride, stride, _mm256_cvtps_ph(_mm256_loadu_ps(src + whole), NEAREST));
 }

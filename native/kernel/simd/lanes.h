@@ -4,8 +4,7 @@
 
 // l[j] += l[j+8], l[j] += l[j+4], l[j] += l[j+2], l[0] + l[1]. Overwrites the lanes.
 static inline float sp_lanes_sum(float lanes[16]) {
-    for (int width = 8; width >= 2; width /= 2) {
+    for (int width = 8; width >= 2; width /= 2)
         for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-    }
     return lanes[0] + lanes[1];
 }

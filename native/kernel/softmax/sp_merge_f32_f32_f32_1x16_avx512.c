@@ -36,8 +36,7 @@ void sp_merge_f32_f32_f32_1x16_avx512(const sp_merge_args *args) {
         const size_t count = args->rows - row < 16 ? args->rows - row : 16;
         float a[16], b[16];
         row_factors(args, row, sp_first_avx512(count), a, b);
-        for (size_t r = 0; r < count; r++) {
+        for (size_t r = 0; r < count; r++)
             row_merge(args->o + (row + r) * args->ldo, args->ob + (row + r) * args->ldb, args->d, a[r], b[r]);
-        }
     }
 }

@@ -53,11 +53,8 @@ static inline float sp_topk_kth(float *v, size_t n, size_t k) {
             v[i++] = v[j];
             v[j--] = swap;
         }
-        if (want <= j) {
-            high = j;
-        } else {
-            low = j + 1;
-        }
+        if (want <= j) high = j;
+        else low = j + 1;
     }
     return v[want];
 }

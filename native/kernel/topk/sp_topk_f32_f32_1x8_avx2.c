@@ -26,11 +26,9 @@ static inline size_t collect(uint64_t *keys, const float *x, size_t n, float bou
     size_t count = 0;
     for (size_t i = 0; i < n; i += 8) {
         unsigned hits = 0;
-        if (n - i >= 8) {
-            hits = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x + i), least, _CMP_GE_OQ));
-        } else {
+        if (n - i >= 8) hits = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x + i), least, _CMP_GE_OQ));
+        else
             for (size_t j = i; j < n; j++) hits |= (unsigned)(x[j] >= bound) << (j - i);
-        }
         for (; hits; hits &= hits - 1) {
             if (count == SP_TOPK_ROOM) return count + 1;
             const size_t at = i + (size_t)__builtin_ctz(hits);
