@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine: one open model that answers prompts, streams, sessions and questions about its logits.
+
+    engine = Engine.open("smollm2:135m")
+    print(engine.complete("The capital of France is", max_tokens=16).text)
+    engine.close()
+
+An engine may be used from any number of threads at once; their requests are batched. What all the ways to ask share happens
+here: a prompt becomes token ids, is checked against the context, and goes to the runtime thread (`runtime/loop.py`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smepilot.errors import ContextLengthError, InvalidParameterError, OutOfMemoryError
+from smepilot.runtime.loop import Loop
+from smepilot.runtime.request import Event, Generation
+from smepilot.runtime.sampler import Sampler
+from smepilot.stream import Answer, Prompt, Stream
+from smepilot.types import Chunk, Completion, GenerateParams, Message, Perplexity, Sampling, Seconds
+
+if TYPE_CHECKING:
+    from smepilot.runtime.runner import Runner
+    from smepilot.runtime.sequence import Sequence as KvSequence
+    from smepilot.session import Session
+
+Text = str | Sequence[int]
+
+
+class Engine:
+    """One open model. Made by `Engine.open`; a context manager that closes itself."""
+
+    def __init__(self, runner: Runner, cache_dir: Path | None, name: str) -> None:
+        from smepilot.text.template import ChatTemplate
+        from smepilot.text.tokenizer import from_metadata
+
+        self.name = name
+        self.config = runner.config
+        self.context_length = runner.ctx
+        self.threads = runner.threads
+        self._runner = runner
+        self._tokenizer = from_metadata(runner.metadata, cache=cache_dir)
+        self._bos = self._special_text(self._tokenizer.bos_id)
+        self._template = ChatTemplate(
+            runner.metadata.get("tokenizer.chat_template"),
+            bos_token=self._bos,
+            eos_token=self._special_text(runner.metadata.get("tokenizer.ggml.eos_token_id")),
+        )
+        self._loop = Loop(runner)
+        # Runs when the engine is closed, collected, or the interpreter exits, whichever comes first.
+        self._close = weakref.finalize(self, self._loop.close)
+
+    @classmethod
+    def open(
+        cls,
+        model: str | Path,
+        *,
+        threads: int | None = None,
+        ctx: int | None = None,
+        kv_dtype: Literal["f16", "f32"] = "f16",
+        max_batch: int = 512,
+        pages: int | None = None,
+        cache: bool | str | Path = True,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> Engine:
+        """Opens a model, packing its weights on the first start.
+
+        Args:
+            model: a catalog name that was pulled, or the path of a .gguf file.
+            threads: worker threads; None: one for each physical core this process may use.
+            ctx: most tokens of prompt and answer together; None: the model's own, within reason.
+            kv_dtype: how keys and values are kept.
+            max_batch: most tokens that one native step computes.
+            pages: KV pages of 64 tokens for all requests together; None: enough for `ctx`.
+            cache: where packed weights and tokenizer are kept: True, the usual place; False, nowhere; or a folder.
+            on_progress: called with the fraction done while weights are packed.
+
+        Raises:
+            NotFoundError: no such model; the message says how to get it.
+            ModelError: the file is damaged, or of a kind this version cannot run.
+            OutOfMemoryError: the model does not fit.
+        """
+        from smepilot.models.store import Store
+        from smepilot.runtime.runner import Runner
+
+        store = Store()
+        path = store.resolve(str(model))
+        if isinstance(cache, bool):
+            cache_dir = store.cache_dir(path) if cache else None
+        else:
+            cache_dir = Path(cache)
+        runner = Runner.open(
+            path,
+            threads=threads,
+            ctx=ctx,
+            kv_dtype=kv_dtype,
+            max_batch=max_batch,
+            pages=pages,
+            cache_dir=cache_dir,
+            on_progress=on_progress,
+        )
+        try:
+            return cls(runner, cache_dir, str(model))
+        except BaseException:
+            runner.close()
+            raise
+
+    # ---- asking
+
+    def complete(
+        self, prompt: Text | None = None, *, messages: Sequence[Message] | None = None, **sampling: Unpack[Sampling]
+    ) -> Completion:
+        """Answers a prompt (text or token ids, taken as it is) or messages (rendered by the model's chat template).
+
+        Keywords are those of `GenerateParams`; an unknown one raises TypeError.
+
+        Raises:
+            ContextLengthError: the prompt leaves no room for an answer; the message says both numbers.
+            InvalidParameterError: a keyword is outside its range, or the prompt is empty.
+        """
+        params = GenerateParams(**sampling)
+        return self._stream(self._prepare(prompt, messages), params, quiet=not params.stops).result()
+
+    def stream(
+        self, prompt: Text | None = None, *, messages: Sequence[Message] | None = None, **sampling: Unpack[Sampling]
+    ) -> Stream:
+        """Like `complete`, piece by piece: an iterator of `Chunk` that can be cancelled from any thread."""
+        params = GenerateParams(**sampling)
+        return self._stream(self._prepare(prompt, messages), params)
+
+    async def astream(
+        self, prompt: Text | None = None, *, messages: Sequence[Message] | None = None, **sampling: Unpack[Sampling]
+    ) -> AsyncIterator[Chunk]:
+        """Like `stream`, for asyncio. Cancelling the task or closing the generator cancels the request."""
+        import asyncio
+
+        params = GenerateParams(**sampling)
+        loop = asyncio.get_running_loop()
+        events: asyncio.Queue[Event] = asyncio.Queue()
+
+        def sink(event: Event) -> None:
+            with suppress(RuntimeError):  # the event loop is closed: the reader is gone
+                loop.call_soon_threadsafe(events.put_nowait, event)
+
+        prepared = await asyncio.to_thread(self._prepare, prompt, messages)
+        answer = self._start(prepared, params, sink)
+        try:
+            while answer.completion is None:
+                chunk = answer.feed(await events.get())
+                if chunk is not None:
+                    yield chunk
+        finally:
+            answer.cancel()
+
+    def session(
+        self, system: str | None = None, *, messages: Sequence[Message] = (), **sampling: Unpack[Sampling]
+    ) -> Session:
+        """A conversation that keeps its keys and values between turns; `sampling` are its defaults."""
+        from smepilot.session import Session
+
+        return Session(self, system, messages, GenerateParams(**sampling))
+
+    def cancel(self) -> None:
+        """Ends every request there is, from any thread; the next one works as ever."""
+        self._loop.cancel_all()
+
+    # ---- tokens and logits
+
+    def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
+        """Token ids of `text`; `add_special` adds what the model wants around a prompt, such as BOS."""
+        return self._tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
+
+    def detokenize(self, tokens: Sequence[int], *, skip_special: bool = True) -> str:
+        """The text of token ids."""
+        return self._tokenizer.decode(self._checked(tokens), skip_special=skip_special)
+
+    def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """Logits after each of the token ids, float32[len(tokens), vocabulary]."""
+        from smepilot.runtime.score import score
+
+        ids = self._checked(tokens)
+        self._check_fits(len(ids), answer=0)
+        result = np.empty((len(ids), self.config.vocab_size), dtype=np.float32)
+
+        def keep(start: int, rows: NDArray[np.float32]) -> None:
+            result[start : start + len(rows)] = rows
+
+        if ids:
+            score(self._loop, ids, keep)
+        return result
+
+    def perplexity(
+        self, text: Text, *, window: int | None = None, on_progress: Callable[[float], None] | None = None
+    ) -> Perplexity:
+        """How well the model predicts a text: exp of the mean negative log-likelihood of its tokens but the first.
+
+        Texts longer than `window` tokens (None: the context) are read in windows that overlap by half; each
+        token is scored once, with at least half a window before it. `on_progress` gets the fraction done.
+        """
+        from smepilot.runtime.score import perplexity
+
+        began = perf_counter()
+        tokens = self.tokenize(text) if isinstance(text, str) else self._checked(text)
+        limit = min(window or self._loop.capacity, self._loop.capacity)
+        if len(tokens) < 2 or limit < 2:
+            raise InvalidParameterError(f"perplexity of {len(tokens)} tokens in windows of {limit}; both must be >= 2")
+        nll = perplexity(self._loop, tokens, limit, on_progress)
+        return Perplexity(float(np.exp(nll)), nll, len(tokens) - 1, perf_counter() - began)
+
+    # ---- what it is
+
+    def kernel_counts(self) -> dict[str, int]:
+        """How often each native kernel has run since the engine was opened."""
+        return self._runner.counts()
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The model file's metadata."""
+        return self._runner.metadata
+
+    def close(self) -> None:
+        """Ends all requests and frees the model; may be called again, and never waits long."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        """The engine itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes the engine."""
+        self.close()
+
+    # ---- shared with sessions
+
+    def _prepare(self, prompt: Text | None, messages: Sequence[Message] | None) -> Prompt:
+        """Token ids of a prompt or of rendered messages."""
+        began = perf_counter()
+        if (prompt is None) == (messages is None):
+            raise InvalidParameterError("give either a prompt or messages")
+        if messages is not None:
+            text = self._render(messages)
+            rendered = perf_counter()
+            tokens = self._encode_rendered(text)
+        else:
+            rendered = began
+            tokens = self.tokenize(prompt) if isinstance(prompt, str) else self._checked(prompt or ())
+        seconds = Seconds(template=rendered - began, tokenize=perf_counter() - rendered)
+        return Prompt(tokens, bytes(len(tokens)), began, seconds)
+
+    def _render(self, messages: Sequence[Message]) -> str:
+        for message in messages:
+            if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+                raise InvalidParameterError(f"message {message!r}; expected a mapping with role and content")
+        if not messages:
+            raise InvalidParameterError("messages is empty; give at least one message")
+        return self._template.render(messages, add_generation_prompt=True)
+
+    def _encode_rendered(self, text: str) -> list[int]:
+        """Token ids of a rendered template, which may or may not begin with BOS itself."""
+        has_bos = bool(self._bos) and text.startswith(self._bos)
+        return self._tokenizer.encode(text, add_special=not has_bos, parse_special=True)
+
+    def _start(
+        self,
+        prompt: Prompt,
+        params: GenerateParams,
+        sink: Callable[[Event], None],
+        *,
+        sequence: KvSequence | None = None,
+        quiet: bool = False,
+    ) -> Answer:
+        from smepilot.text.detok import StreamDecoder
+
+        if not prompt.tokens:
+            raise InvalidParameterError("the prompt is empty, and the model adds no BOS token; give some text")
+        self._check_fits(len(prompt.tokens), answer=1)
+        request = Generation(
+            prompt.tokens,
+            Sampler(params, self.config.vocab_size, self._tokenizer.eos_ids),
+            sink,
+            ends=frozenset() if params.ignore_eos else self._tokenizer.eos_ids,
+            max_tokens=params.max_tokens,
+            capacity=self._loop.capacity,
+            roles=prompt.roles,
+            sequence=sequence,
+            keep=sequence is not None,
+            quiet=quiet,
+        )
+        answer = Answer(self._loop, request, StreamDecoder(self._tokenizer, params.stops), prompt)
+        self._loop.submit(request)
+        return answer
+
+    def _stream(
+        self,
+        prompt: Prompt,
+        params: GenerateParams,
+        *,
+        sequence: KvSequence | None = None,
+        quiet: bool = False,
+        done: Callable[[Answer], None] | None = None,
+    ) -> Stream:
+        events: SimpleQueue[Event] = SimpleQueue()
+        answer = self._start(prompt, params, events.put, sequence=sequence, quiet=quiet)
+        return Stream(answer, events, self._loop.check_process, done)
+
+    def _check_fits(self, tokens: int, *, answer: int) -> None:
+        """Refuses what the context or the KV pool cannot hold together with `answer` more tokens."""
+        if tokens + answer > self.context_length:
+            raise ContextLengthError(
+                f"the prompt has {tokens} tokens, the context holds {self.context_length} with the answer; "
+                f"shorten it or open the engine with a larger ctx"
+            )
+        if tokens + answer > self._loop.capacity:
+            raise OutOfMemoryError(
+                f"the prompt has {tokens} tokens, the KV pool holds {self._loop.capacity}; "
+                f"open the engine with more pages"
+            )
+
+    def _checked(self, tokens: Sequence[int]) -> list[int]:
+        """Token ids as a list of ints, each within the vocabulary."""
+        ids = np.asarray(tokens if len(tokens) else np.empty(0, np.int64))
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise InvalidParameterError("token ids must be a flat sequence of integers")
+        size = self.config.vocab_size
+        wrong = ids[(ids < 0) | (ids >= size)]
+        if len(wrong):
+            raise InvalidParameterError(f"token id {wrong[0]}; the vocabulary has ids 0 to {size - 1}")
+        return [int(token) for token in ids]
+
+    def _special_text(self, token: int | None) -> str:
+        return "" if token is None else self._tokenizer.decode([token], skip_special=False)

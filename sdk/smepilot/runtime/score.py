@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logits of given tokens, and perplexity as their summary.
+
+Both go through the scheduler like any other request, so they share steps with whatever else is running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from queue import SimpleQueue
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smepilot.errors import CancelledError
+from smepilot.runtime.loop import Loop
+from smepilot.runtime.request import Event, Finish, Rows, Scoring
+
+
+def score(loop: Loop, tokens: Sequence[int], on_rows: Callable[[int, Rows], None]) -> None:
+    """Runs `tokens` and hands the logits of every position to `on_rows` (see `Scoring`); waits for the end."""
+    events: SimpleQueue[Event] = SimpleQueue()
+    request = Scoring(tokens, on_rows, events.put)
+    loop.submit(request)
+    try:
+        finish = events.get()
+    except BaseException:
+        loop.cancel(request)
+        raise
+    if isinstance(finish, Finish) and finish.error is not None:
+        raise finish.error
+    if isinstance(finish, Finish) and finish.reason == "cancelled":
+        raise CancelledError("cancelled before all logits were computed")
+
+
+def windows(count: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """Cuts `count` tokens into windows (begin, end, first): tokens first to end are scored in this window.
+
+    Windows overlap by half, every token but the very first is scored exactly once.
+    """
+    begin, first = 0, 1
+    while first < count:
+        end = min(begin + size, count)
+        yield begin, end, first
+        begin, first = begin + max(1, size // 2), end
+
+
+def perplexity(
+    loop: Loop, tokens: Sequence[int], window: int, on_progress: Callable[[float], None] | None = None
+) -> float:
+    """Mean negative log-likelihood of all tokens but the first, in nats."""
+    total = 0.0
+
+    for begin, end, first in windows(len(tokens), window):
+        part = np.asarray(tokens[begin:end])
+
+        def add(start: int, rows: Rows, part: NDArray[np.int64] = part, skip: int = first - begin) -> None:
+            nonlocal total
+            targets = part[start + 1 : start + 1 + len(rows)]  # row i predicts token i + 1; the last one none
+            losses = _losses(rows[: len(targets)], targets)
+            total += float(losses[max(0, skip - start - 1) :].sum())
+
+        score(loop, [int(token) for token in part], add)
+        if on_progress is not None:
+            on_progress(end / len(tokens))
+    return total / (len(tokens) - 1)
+
+
+def _losses(rows: Rows, targets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """-log softmax(rows)[target] per row, float64."""
+    chosen = rows[np.arange(len(rows)), targets].astype(np.float64)
+    peak = rows.max(axis=1).astype(np.float64)
+    shifted = np.exp(rows - peak[:, None])
+    return np.asarray(peak + np.log(shifted.sum(axis=1)) - chosen)
