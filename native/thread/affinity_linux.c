@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linux and Android: the scheduler's CPU masks.
+#ifdef __linux__
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "thread/affinity.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+// Thread 0 of the call means the calling thread, in glibc, musl and bionic alike.
+sp_pin sp_thread_pin(uint32_t cpu) {
+    cpu_set_t want, have;
+    CPU_ZERO(&want);
+    CPU_ZERO(&have);
+    if (cpu >= CPU_SETSIZE) {
+        return SP_PIN_REFUSED;
+    }
+    CPU_SET(cpu, &want);
+    if (sched_setaffinity(0, sizeof want, &want) != 0) {
+        return SP_PIN_REFUSED;
+    }
+    if (sched_getaffinity(0, sizeof have, &have) != 0 || !CPU_EQUAL(&want, &have)) {
+        return SP_PIN_IGNORED;
+    }
+    return SP_PIN_DONE;
+}
+
+void sp_thread_describe(const char *name) {
+    prctl(PR_SET_NAME, name, 0, 0, 0);
+}
+#endif
