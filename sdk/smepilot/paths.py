@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,12 +56,13 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def exclusive(path: Path, timeout: float = 1800.0) -> Iterator[None]:
+def exclusive(path: Path, timeout: float = 1800.0, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Holds the inter-process lock `path` (created beside what it protects) during the body.
 
     Args:
         path: the lock file; its folder is created.
         timeout: seconds to wait for another holder.
+        on_wait: called once if there is another holder.
 
     Raises:
         LockTimeoutError: another process still holds the lock after `timeout`.
@@ -73,7 +74,12 @@ def exclusive(path: Path, timeout: float = 1800.0) -> Iterator[None]:
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            lock.acquire(timeout=timeout, poll_interval=0.05)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                if on_wait:
+                    on_wait()
+                lock.acquire(timeout=timeout, poll_interval=0.05)
         except Timeout:
             raise LockTimeoutError(
                 f"{path}: held by another process for {timeout:.0f} s; let it finish or end it, then try again"
