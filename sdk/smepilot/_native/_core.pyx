@@ -6,3 +6,5 @@ from smepilot import errors as _errors
 
 include "errors.pxi"
 include "gguf.pxi"
+include "cpu.pxi"
+include "pool.pxi"

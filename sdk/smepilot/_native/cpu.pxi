@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+# What this machine is: processor features and topology.
+
+from libc.stdint cimport int32_t, uint16_t, uint32_t, uint64_t
+
+cdef extern from "cpu/features.h":
+    ctypedef enum sp_arch:
+        pass
+    ctypedef struct sp_cpu:
+        sp_arch arch
+        char *brand  # an array
+        uint32_t svl
+    ctypedef struct sp_feature:
+        const char *name
+        size_t offset
+    void sp_cpu_detect(sp_cpu *out)
+    const char *sp_arch_name(sp_arch arch)
+    const sp_feature *sp_feature_table(size_t *count)
+
+cdef extern from "cpu/topology.h":
+    ctypedef struct sp_cache:
+        size_t bytes
+        uint32_t sharers
+    ctypedef struct sp_cluster:
+        uint32_t cores
+        uint32_t usable
+        uint32_t max_khz
+        uint32_t capacity
+        sp_cache l1d
+        sp_cache l2
+        sp_cache l3
+    ctypedef struct sp_topology:
+        uint32_t cpus
+        uint32_t cores
+        uint32_t smt
+        uint32_t sme_units
+        bint sme_private
+        double quota
+        uint32_t usable
+        uint32_t clusters_count
+        sp_cluster *clusters  # an array
+    void sp_topology_detect(sp_topology *out)
+
+
+cdef dict cache_dict(const sp_cache *cache):
+    return {"bytes": cache.bytes, "sharers": cache.sharers} if cache.bytes else None
+
+
+cdef dict cluster_dict(const sp_cluster *cluster):
+    return {
+        "cores": cluster.cores,
+        "usable": cluster.usable,
+        "max_mhz": cluster.max_khz / 1000.0 if cluster.max_khz else None,
+        "capacity": cluster.capacity or None,
+        "l1d": cache_dict(&cluster.l1d),
+        "l2": cache_dict(&cluster.l2),
+        "l3": cache_dict(&cluster.l3),
+    }
+
+
+def cpu_info() -> dict:
+    """This machine as it is now: features that code may use, cores, clusters, caches, and the process's share of it.
+
+    Sizes are bytes, clocks MHz, `quota` CPUs' worth of time, `svl` bytes of a streaming vector. What the system does
+    not say is None. `usable` is the default number of threads: physical cores in the process's affinity, within the
+    container's quota.
+    """
+    cdef sp_cpu cpu
+    cdef sp_topology machine
+    cdef size_t count, i
+    cdef const sp_feature *features = sp_feature_table(&count)
+    sp_cpu_detect(&cpu)
+    sp_topology_detect(&machine)
+    return {
+        "arch": sp_arch_name(cpu.arch).decode(),
+        "brand": (<bytes>cpu.brand).decode("utf-8", "replace"),
+        "features": {
+            features[i].name.decode(): bool((<const unsigned char *>&cpu)[features[i].offset]) for i in range(count)
+        },
+        "svl": cpu.svl or None,
+        "cpus": machine.cpus,
+        "cores": machine.cores,
+        "smt": machine.smt,
+        "usable": machine.usable,
+        "quota": machine.quota or None,
+        "sme_units": machine.sme_units,
+        "sme_private": bool(machine.sme_private),
+        "clusters": [cluster_dict(&machine.clusters[i]) for i in range(machine.clusters_count)],
+    }
