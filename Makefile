@@ -98,7 +98,7 @@ lint: $(VENV)/dev
 	@$(BIN)/ruff format --quiet --check $(PYTHON_SOURCES) || { echo "make format mends this" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet $(PYTHON_SOURCES)
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-timestamps --no-cache
+	@$(BIN)/lint-imports --no-logo --no-cache
 	@$(BIN)/clang-format --style=file:native/.clang-format --dry-run --Werror $(C_SOURCES)
 
 format: $(VENV)/dev  ## rewrite Python and C sources in the house's format

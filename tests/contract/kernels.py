@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel lists (``native/kernel/*/*.inc``) as data: rows, the grammar of names, and the table in native/README.md."""
+"""The kernel lists (``native/kernel/*/*.inc``) as data: rows, the grammar of names, the table of native/README.md."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conftest import ROOT
-
-KERNELS = ROOT / "native" / "kernel"
+KERNELS = Path(__file__).resolve().parent.parent.parent / "native" / "kernel"
 
 # sp_<op>_<dst>_<lhs>[_<rhs>]_<mr>x<nr>_<isa>[_<feature>]
 GRAMMAR = re.compile(
@@ -22,7 +20,8 @@ GRAMMAR = re.compile(
 OPERAND = re.compile(r"(f32|f16|bf16|i64|i32|q[48])([asg][0-9]+)?(p[0-9]+x[0-9]+)?")
 
 ROW = re.compile(
-    r"^(?P<guard>#ifdef \w+|#endif)|^SP_KERNEL\((?P<slot>\w+), (?P<tier>\w+), (?P<mr>\d+), (?P<nr>\d+), (?P<name>\w+)\)",
+    r"^(?P<guard>#ifdef \w+|#endif)"
+    r"|^SP_KERNEL\((?P<slot>\w+), (?P<tier>\w+), (?P<mr>\d+), (?P<nr>\d+), (?P<name>\w+)\)",
     re.MULTILINE,
 )
 

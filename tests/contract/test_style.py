@@ -21,7 +21,7 @@ C_FUNCTION_LINES = 80
 
 
 def tracked() -> list[Path]:
-    """Return every source file, from the repository root: what git knows or would add, or the whole tree without git."""
+    """Return every source file, as seen from the root: what git knows or would add; without git, the whole tree."""
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
