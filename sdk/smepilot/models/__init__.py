@@ -7,7 +7,8 @@ print([entry.name for entry in store.list()])
 """
 
 from smepilot.models.catalog import CatalogEntry, Source, catalog
+from smepilot.models.entry import Entry
 from smepilot.models.events import PullEvent
-from smepilot.models.store import Entry, Store
+from smepilot.models.store import Store
 
 __all__ = ["CatalogEntry", "Entry", "PullEvent", "Source", "Store", "catalog"]

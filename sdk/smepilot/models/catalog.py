@@ -7,6 +7,7 @@ are short names for the same entry. Names are compared without regard to case.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,7 +58,7 @@ def catalog() -> tuple[CatalogEntry, ...]:
     )
 
 
-def find(name: str) -> CatalogEntry | None:
+def find(name: str, entries: Sequence[CatalogEntry]) -> CatalogEntry | None:
     """The entry of that name or alias."""
     wanted = name.strip().lower()
-    return next((entry for entry in catalog() if wanted == entry.name or wanted in entry.aliases), None)
+    return next((entry for entry in entries if wanted == entry.name or wanted in entry.aliases), None)

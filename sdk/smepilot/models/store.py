@@ -18,42 +18,31 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
+import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from smepilot import paths
 from smepilot.errors import DiskFullError, NotFoundError, VerifyError
 from smepilot.models.catalog import CatalogEntry, catalog, find
+from smepilot.models.entry import Entry, catalog_entry, stored_entry
 from smepilot.models.events import OnEvent, Progress, PullEvent
 from smepilot.models.lock import Revision, read_revision, write_revision
 from smepilot.models.verify import check_file
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A model as the store sees it; `path` is None when it has not been pulled."""
-
-    name: str
-    path: Path | None
-    size: int
-    sha256: str
-    licence: str
-    source: str
-    title: str | None = None
-    aliases: tuple[str, ...] = ()
-    parameters: int | None = None
-    quantisation: str | None = None
-    context: int | None = None
-
-
 class Store:
-    """The models below one folder; cheap to make, holds nothing open, safe for threads and processes."""
+    """The models below one folder; cheap to make, holds nothing open, safe for threads and processes.
 
-    def __init__(self, home: Path | None = None) -> None:
-        """`home` is `paths.home()` unless given."""
+    Args:
+        home: the folder; `paths.home()` unless given.
+        entries: what can be pulled; the built-in catalog unless given.
+    """
+
+    def __init__(self, home: Path | None = None, entries: Sequence[CatalogEntry] | None = None) -> None:
         self.home = Path(os.path.abspath(home)) if home is not None else paths.home()
+        self._given = entries
 
     def resolve(self, name_or_path: str | os.PathLike[str]) -> Path:
         """The file of a model: a path as it is, a catalog name as the file that was pulled for it.
@@ -63,10 +52,10 @@ class Store:
             VerifyError: the stored file has changed its length.
         """
         text = os.fspath(name_or_path)
-        name = None if _is_path(text) else _canonical(text)
+        name = None if _is_path(text) else self._canonical(text)
         revision = read_revision(self._folder(name)) if name else None
-        if name is None or (revision is None and find(name) is None):
-            return _existing_path(Path(text))
+        if name is None or (revision is None and self._find(name) is None):
+            return self._existing_path(Path(text))
         if revision is None:
             raise NotFoundError(f"model {name!r} is not on this machine; run `smepilot pull {name}`")
         path = self._folder(name) / revision.file
@@ -84,7 +73,7 @@ class Store:
         Raises:
             NotFoundError, DownloadError, VerifyError, DiskFullError, LockTimeoutError, StoreError.
         """
-        entry = _known(name)
+        entry = self._known(name)
         path = self._present(entry)
         if path is None:
             with self._locked(entry.name, on_event):
@@ -101,7 +90,7 @@ class Store:
 
     def available(self) -> builtins.list[Entry]:
         """Every model of the catalog, here or not."""
-        return [self.show(entry.name) for entry in catalog()]
+        return [self.show(entry.name) for entry in self._entries]
 
     def show(self, name: str) -> Entry:
         """What is known of one model.
@@ -109,8 +98,8 @@ class Store:
         Raises:
             NotFoundError: neither the catalog nor the store has it.
         """
-        name = _canonical(name) or _known(name).name
-        return self._stored(self._folder(name)) or _describe(_known(name), None)
+        name = self._canonical(name) or self._known(name).name
+        return self._stored(self._folder(name)) or catalog_entry(self._known(name))
 
     def verify(self, name: str, on_event: OnEvent | None = None) -> None:
         """Hashes a stored model; raises VerifyError when it is not what was pulled, NotFoundError when it is not here.
@@ -127,7 +116,7 @@ class Store:
         Raises:
             NotFoundError: it is not here.
         """
-        name = _canonical(name) or _known(name).name
+        name = self._canonical(name) or self._known(name).name
         folder = self._folder(name)
         with self._locked(name), paths.disk_errors(folder):
             scratch = self._scratch(name)
@@ -148,6 +137,42 @@ class Store:
         digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
         return self.home / "cache" / f"{path.stem[:64]}-{digest}"
 
+    @property
+    def _entries(self) -> Sequence[CatalogEntry]:
+        return catalog() if self._given is None else self._given
+
+    def _find(self, name: str) -> CatalogEntry | None:
+        return find(name, self._entries)
+
+    def _known(self, name: str) -> CatalogEntry:
+        entry = self._find(name)
+        if entry is None:
+            names = ", ".join(entry.name for entry in self._entries)
+            raise NotFoundError(f"no model is named {name!r}; known are {names}")
+        return entry
+
+    def _canonical(self, name: str) -> str | None:
+        """`family:size` in small letters, from a name or an alias; None when it is neither.
+
+        A name need not be in the catalog: what an older catalog offered can still be used, shown and removed.
+        """
+        name = name.strip().lower()
+        if re.fullmatch(r"[a-z0-9][a-z0-9._-]*:[a-z0-9][a-z0-9._-]*", name):
+            return name
+        entry = self._find(name)
+        return entry.name if entry else None
+
+    def _existing_path(self, path: Path) -> Path:
+        try:
+            if path.exists():
+                return path
+        except OSError:  # a folder on the way may not be entered: whoever opens the path will hear why
+            return path
+        if _is_path(str(path)):
+            raise NotFoundError(f"{path}: no such file; check the path")
+        names = ", ".join(entry.name for entry in self._entries)
+        raise NotFoundError(f"no model is named {str(path)!r}; known are {names}, or give the path of a .gguf file")
+
     def _folder(self, name: str) -> Path:
         family, _, size = name.partition(":")
         return self.home / "models" / family / size
@@ -159,8 +184,9 @@ class Store:
         """
         place = self.home / "partial" / name.replace(":", "-")
         shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(dir=place))
+        scratch = place / f"{os.getpid()}-{time.monotonic_ns()}"
+        scratch.mkdir(parents=True)
+        return scratch
 
     def _locked(self, name: str, on_event: OnEvent | None = None) -> AbstractContextManager[None]:
         def waiting() -> None:
@@ -176,15 +202,12 @@ class Store:
         path = folder / revision.file
         if not path.is_file() or path.stat().st_size != revision.size:
             return None
-        entry = find(revision.name)
-        if entry is not None:
-            return _describe(entry, path)
-        source = f"{revision.package}=={revision.version}"
-        return Entry(revision.name, path, revision.size, revision.sha256, revision.licence, source)
+        return stored_entry(revision, path, self._find(revision.name))
 
     def _present(self, entry: CatalogEntry) -> Path | None:
         stored = self._stored(self._folder(entry.name))
-        return stored.path if stored is not None else None
+        # The same name with another hash is an older revision: pulling it fetches the one that is promised now.
+        return stored.path if stored is not None and stored.sha256 == entry.sha256 else None
 
     def _fetch(self, entry: CatalogEntry, on_event: OnEvent | None) -> Path:
         folder = self._folder(entry.name)
@@ -217,55 +240,6 @@ class Store:
 
 def _is_path(text: str) -> bool:
     return text.endswith(".gguf") or os.sep in text or (os.altsep or os.sep) in text
-
-
-def _canonical(name: str) -> str | None:
-    """`family:size` in small letters, from a name or an alias; None when it is neither.
-
-    A name need not be in the catalog: what an older catalog offered can still be used, shown and removed.
-    """
-    name = name.strip().lower()
-    parts = name.split(":")
-    if len(parts) == 2 and all(re.fullmatch(r"[a-z0-9][a-z0-9._-]*", part) for part in parts):
-        return name
-    entry = find(name)
-    return entry.name if entry else None
-
-
-def _existing_path(path: Path) -> Path:
-    try:
-        if path.exists():
-            return path
-    except OSError:  # a folder on the way may not be entered: whoever opens the path will hear why
-        return path
-    if _is_path(str(path)):
-        raise NotFoundError(f"{path}: no such file; check the path")
-    names = ", ".join(entry.name for entry in catalog())
-    raise NotFoundError(f"no model is named {str(path)!r}; known are {names}, or give the path of a .gguf file")
-
-
-def _known(name: str) -> CatalogEntry:
-    entry = find(name)
-    if entry is None:
-        names = ", ".join(entry.name for entry in catalog())
-        raise NotFoundError(f"no model is named {name!r}; known are {names}")
-    return entry
-
-
-def _describe(entry: CatalogEntry, path: Path | None) -> Entry:
-    return Entry(
-        entry.name,
-        path,
-        entry.size,
-        entry.sha256,
-        entry.licence,
-        str(entry.source),
-        entry.title,
-        entry.aliases,
-        entry.parameters,
-        entry.quantisation,
-        entry.context,
-    )
 
 
 def _revision(entry: CatalogEntry) -> Revision:
