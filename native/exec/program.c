@@ -103,6 +103,7 @@ sp_status sp_program_run(sp_program *program, const sp_batch *batch) {
     program->run.batch = *batch;
     atomic_store(&program->cancelled, false);
     atomic_store(&program->running, true);
+    sp_pool_begin(program->pool, 0);
     for (size_t i = 0; i < program->count && !atomic_load(&program->cancelled); i++) {
         const sp_step *step = &program->steps[i];
         const uint64_t start = sp_clock_ns();
@@ -111,6 +112,7 @@ sp_status sp_program_run(sp_program *program, const sp_batch *batch) {
         sp_pool_run(program->pool, &spec, run_tiles, program);
         program->ns[step->kind] += sp_clock_ns() - start;
     }
+    sp_pool_end(program->pool);
     atomic_store(&program->running, false);
     return atomic_load(&program->cancelled) ? SP_ERR_CANCELLED : SP_OK;
 }

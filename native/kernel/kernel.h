@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cpu/features.h"
 #include "kernel/families.h"
 
 typedef enum sp_tier {
@@ -47,5 +48,6 @@ typedef struct sp_kernel_set {
 // SP_TIER_REF is always considered, so every slot is filled.
 void sp_kernel_select(sp_kernel_set *set, uint32_t tiers);
 
-// Tiers built into this library, as bits.
+// Tiers built into this library, and tiers that a machine can run, as bits.
 uint32_t sp_kernel_tiers_built(void);
+uint32_t sp_kernel_tiers_supported(const sp_cpu *cpu);

@@ -268,3 +268,12 @@ void sp_attention_tile(const sp_attention *op, sp_run *run, uint32_t tile, const
         prefill_tile(op, run, span, head, index * tile_tokens(group_of(op)), worker);
     }
 }
+
+size_t sp_attention_partial_bytes(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t workers,
+                                  uint32_t max_spans, uint32_t max_blocks) {
+    const sp_attention op = {.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim};
+    // Only as many spans as leave workers without a head of their own are split; see parts_of.
+    const uint32_t split = workers > 1 ? (4 * workers - 1) / kv_heads : 0;
+    const size_t counters = ((size_t)max_spans * kv_heads + 15) / 16 * 16;
+    return (counters + (size_t)split * max_blocks * heads * partial_floats(&op)) * sizeof(float);
+}

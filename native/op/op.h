@@ -98,7 +98,7 @@ typedef struct sp_attention {
     size_t q_at;
     sp_act out;
     uint32_t layer, heads, kv_heads, head_dim;
-    size_t partial_at, partial_bytes;  // partial results of split spans, then their arrival counters
+    size_t partial_at;  // arrival counters and partial results of split spans: sp_attention_partial_bytes
 } sp_attention;
 
 typedef struct sp_pack {
@@ -137,6 +137,10 @@ SP_OPERATOR(logits)
 
 // Bytes of scratch that a worker needs for the given model and batch limits.
 size_t sp_op_scratch_bytes(uint32_t max_tokens, uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t d_model);
+
+// Arena bytes for the partial results of split attention, given the batch's limits.
+size_t sp_attention_partial_bytes(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t workers,
+                                  uint32_t max_spans, uint32_t max_blocks);
 
 // ---- shared by the operators
 

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+# Native programs: lowered execution plans. Offsets are bytes in the arena; -1 marks an absent form of an activation.
+
+from libc.stdlib cimport free as c_free, malloc as c_malloc
+
+cdef extern from "op/op.h":
+    ctypedef struct sp_linear:
+        const uint8_t *panels
+        sp_panel_layout layout
+        uint32_t rows
+    ctypedef struct sp_act:
+        size_t k, rows_at, q_at, d_at, neg_at, sum_at
+    ctypedef struct sp_span:
+        uint32_t row0, rows
+        int32_t start
+        const int32_t *pages
+    ctypedef struct sp_batch:
+        uint32_t tokens
+        const int32_t *ids
+        const int32_t *positions
+        const sp_span *spans
+        uint32_t span_count
+        const int32_t *logit_rows
+        uint32_t logit_count
+        float *logits
+    ctypedef struct sp_embed:
+        sp_linear table
+        size_t x_at, cos_at, sin_at
+        const float *inv_freq
+        uint32_t half
+    ctypedef struct sp_norm:
+        const float *weight
+        float eps
+        size_t x_at
+        sp_act out
+        bint gather
+    ctypedef struct sp_qkv:
+        sp_linear weights[3]
+        sp_act in_ "in"
+        size_t q_at, cos_at, sin_at
+        uint32_t layer, head_dim
+        float q_scale
+    ctypedef struct sp_attention:
+        size_t q_at
+        sp_act out
+        uint32_t layer, heads, kv_heads, head_dim
+        size_t partial_at
+    ctypedef struct sp_pack:
+        sp_act act
+    ctypedef struct sp_project:
+        sp_linear weight
+        sp_act in_ "in"
+        size_t x_at
+    ctypedef struct sp_gate_up:
+        sp_linear gate, up
+        sp_act in_ "in"
+        sp_act out
+    ctypedef struct sp_logits:
+        sp_linear weight
+        sp_act in_ "in"
+    size_t sp_op_scratch_bytes(uint32_t max_tokens, uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t d_model)
+    size_t sp_attention_partial_bytes(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t workers,
+                                      uint32_t max_spans, uint32_t max_blocks)
+
+cdef extern from "exec/program.h":
+    ctypedef enum sp_op_kind:
+        SP_OP_EMBED, SP_OP_NORM, SP_OP_QKV, SP_OP_ATTENTION, SP_OP_PACK, SP_OP_PROJECT, SP_OP_GATE_UP, SP_OP_LOGITS
+        SP_OP_COUNT
+    ctypedef union sp_step_u:
+        sp_embed embed
+        sp_norm norm
+        sp_qkv qkv
+        sp_attention attention
+        sp_pack pack
+        sp_project project
+        sp_gate_up gate_up
+        sp_logits logits
+    ctypedef struct sp_step:
+        sp_op_kind kind
+        sp_step_u u
+    ctypedef struct sp_program:
+        pass
+    const char *sp_op_name(sp_op_kind kind)
+    sp_status sp_program_create(sp_program **out, sp_pool *pool, sp_kv *kv, const sp_kernel_set *kernels, size_t arena)
+    void sp_program_destroy(sp_program *program)
+    sp_status sp_program_add(sp_program *program, const sp_step *step)
+    sp_status sp_program_run(sp_program *program, const sp_batch *batch) nogil
+    void sp_program_cancel(sp_program *program) nogil
+    void sp_program_times(const sp_program *program, uint64_t *ns)
+
+
+def attention_partial_bytes(*, heads: int, kv_heads: int, head_dim: int, workers: int, max_spans: int,
+                            max_blocks: int) -> int:
+    """Arena bytes for the partial results of attention split over key blocks."""
+    return sp_attention_partial_bytes(heads, kv_heads, head_dim, workers, max_spans, max_blocks)
+
+
+cdef sp_linear as_linear(linear) except *:
+    cdef sp_linear out
+    address, format, k, rows = linear
+    out.panels = <const uint8_t *><size_t>address
+    out.layout = layout_of(format, k)
+    out.rows = rows
+    return out
+
+
+cdef sp_act as_act(act) except *:
+    cdef sp_act out
+    out.k = act[0]
+    at = [<size_t>(-1) if value < 0 else value for value in act[1:]]
+    out.rows_at, out.q_at, out.d_at, out.neg_at, out.sum_at = at
+    return out
+
+
+cdef class Program:
+    """A native program over one arena, for one model.
+
+    Keeps its pool, pages and `owner` (whatever holds the packed weights' memory) alive. One run at a time; `cancel`
+    may come from any thread.
+    """
+
+    cdef sp_program *ptr
+    cdef Pool pool
+    cdef KvPool kv
+    cdef object owner
+    cdef float *inv_freq
+    cdef int32_t vocab
+    cdef int32_t max_tokens
+
+    def __cinit__(self, pool: Pool, kv: KvPool, *, tiers: Sequence[str], arena_bytes: int, max_tokens: int, vocab: int,
+                  heads: int, kv_heads: int, head_dim: int, d_model: int, owner: object):
+        self.pool, self.kv, self.owner = pool, kv, owner
+        self.vocab, self.max_tokens = vocab, max_tokens
+        cdef sp_kernel_set kernels
+        sp_kernel_select(&kernels, tier_bits(tiers))
+        check(sp_pool_reserve_scratch(pool.ptr, sp_op_scratch_bytes(max_tokens, heads, kv_heads, head_dim, d_model)),
+              "reserving the workers' scratch memory")
+        check(sp_program_create(&self.ptr, pool.ptr, kv.ptr, &kernels, arena_bytes), "making the program")
+
+    def __dealloc__(self):
+        sp_program_destroy(self.ptr)
+        c_free(self.inv_freq)
+
+    cdef int add(self, sp_step *step) except -1:
+        return check(sp_program_add(self.ptr, step), "adding a step")
+
+    def add_embed(self, table, x_at: int, cos_at: int, sin_at: int, inv_freq: Sequence[float]) -> None:
+        """Token ids to rows of x, positions to cosines and sines."""
+        cdef sp_step step
+        cdef size_t i
+        self.inv_freq = <float *>c_malloc(len(inv_freq) * sizeof(float))
+        if self.inv_freq == NULL:
+            raise _errors.OutOfMemoryError("no memory for the rotary frequencies")
+        for i in range(<size_t>len(inv_freq)):
+            self.inv_freq[i] = inv_freq[i]
+        step.kind = SP_OP_EMBED
+        step.u.embed = sp_embed(as_linear(table), x_at, cos_at, sin_at, self.inv_freq, len(inv_freq))
+        self.add(&step)
+
+    def add_norm(self, weight: int, eps: float, x_at: int, out, gather: bool) -> None:
+        """RMS norm of x, or of the rows whose logits are wanted."""
+        cdef sp_step step
+        step.kind = SP_OP_NORM
+        step.u.norm = sp_norm(<const float *><size_t>weight, eps, x_at, as_act(out), gather)
+        self.add(&step)
+
+    def add_qkv(self, linear, act, q_at: int, cos_at: int, sin_at: int, layer: int, head_dim: int,
+                q_scale: float) -> None:
+        """Q, K and V, rotated, K and V into their pages."""
+        cdef sp_step step
+        cdef int i
+        step.kind = SP_OP_QKV
+        for i in range(3):
+            step.u.qkv.weights[i] = as_linear(linear[i])
+        step.u.qkv.in_ = as_act(act)
+        step.u.qkv.q_at, step.u.qkv.cos_at, step.u.qkv.sin_at = q_at, cos_at, sin_at
+        step.u.qkv.layer, step.u.qkv.head_dim, step.u.qkv.q_scale = layer, head_dim, q_scale
+        self.add(&step)
+
+    def add_attention(self, q_at: int, out, layer: int, heads, partial_at: int) -> None:
+        """Attention; `heads` is (query heads, key/value heads, head size)."""
+        cdef sp_step step
+        step.kind = SP_OP_ATTENTION
+        step.u.attention = sp_attention(q_at, as_act(out), layer, heads[0], heads[1], heads[2], partial_at)
+        self.add(&step)
+
+    def add_pack(self, act) -> None:
+        """Rows to panels."""
+        cdef sp_step step
+        step.kind = SP_OP_PACK
+        step.u.pack = sp_pack(as_act(act))
+        self.add(&step)
+
+    def add_project(self, linear, act, x_at: int) -> None:
+        """x += W h."""
+        cdef sp_step step
+        step.kind = SP_OP_PROJECT
+        step.u.project = sp_project(as_linear(linear), as_act(act), x_at)
+        self.add(&step)
+
+    def add_gate_up(self, gate, up, act, out) -> None:
+        """silu(gate h) * (up h)."""
+        cdef sp_step step
+        step.kind = SP_OP_GATE_UP
+        step.u.gate_up = sp_gate_up(as_linear(gate), as_linear(up), as_act(act), as_act(out))
+        self.add(&step)
+
+    def add_logits(self, linear, act) -> None:
+        """Logits of the wanted rows."""
+        cdef sp_step step
+        step.kind = SP_OP_LOGITS
+        step.u.logits = sp_logits(as_linear(linear), as_act(act))
+        self.add(&step)
+
+    def run(self, const int32_t[::1] ids not None, const int32_t[::1] positions not None,
+            const int32_t[:, ::1] spans not None, const int32_t[::1] pages not None,
+            const int32_t[::1] logit_rows not None, float[:, ::1] logits not None) -> None:
+        """One forward pass, with the GIL released.
+
+        ids, positions: int32 [tokens]. spans: int32 [n][4] of first row, rows, first position, and where the span's
+        block table begins in `pages`. logit_rows: int32 [m], rows whose logits go to logits: float32 [m][vocab].
+        Raises InvalidParameterError for anything out of range, CancelledError after `cancel`.
+        """
+        cdef sp_batch batch
+        cdef Py_ssize_t i, tokens = ids.shape[0], count = spans.shape[0]
+        if not 0 < tokens <= self.max_tokens or positions.shape[0] != tokens or count < 1 or count > tokens:
+            raise _errors.InvalidParameterError(f"a step takes 1 to {self.max_tokens} tokens, not {tokens}")
+        if logits.shape[0] < logit_rows.shape[0] or (logit_rows.shape[0] and logits.shape[1] != self.vocab):
+            raise _errors.InvalidParameterError("run: the logits array has the wrong shape")
+        for i in range(tokens):
+            if not 0 <= ids[i] < self.vocab:
+                raise _errors.InvalidParameterError(f"token id {ids[i]} is outside the vocabulary of {self.vocab}")
+        for i in range(logit_rows.shape[0]):
+            if not 0 <= logit_rows[i] < tokens:
+                raise _errors.InvalidParameterError(f"logits wanted of row {logit_rows[i]} of {tokens}")
+        cdef sp_span *list = <sp_span *>c_malloc(count * sizeof(sp_span))
+        cdef sp_status status
+        if list == NULL:
+            raise _errors.OutOfMemoryError("no memory for the batch")
+        try:
+            self.fill_spans(list, positions, spans, pages)
+            batch = sp_batch(tokens, &ids[0], &positions[0], list, count,
+                             &logit_rows[0] if logit_rows.shape[0] else NULL, logit_rows.shape[0],
+                             &logits[0, 0] if logit_rows.shape[0] else NULL)
+            with nogil:
+                status = sp_program_run(self.ptr, &batch)
+            check(status, "the forward pass")
+        finally:
+            c_free(list)
+
+    cdef int fill_spans(self, sp_span *list, const int32_t[::1] positions, const int32_t[:, ::1] spans,
+                        const int32_t[::1] pages) except -1:
+        cdef Py_ssize_t i, j, row = 0
+        cdef int64_t rows, start, at, blocks
+        for i in range(spans.shape[0]):
+            rows, start, at = spans[i, 1], spans[i, 2], spans[i, 3]
+            blocks = (start + rows + 63) // 64
+            if spans[i, 0] != row or rows < 1 or start < 0 or at < 0 or row + rows > positions.shape[0] \
+                    or at + blocks > pages.shape[0]:
+                raise _errors.InvalidParameterError(f"run: span {i} does not fit the batch or its block table")
+            for j in range(rows):
+                if positions[row + j] != start + j:
+                    raise _errors.InvalidParameterError(f"run: positions of span {i} are not consecutive")
+            for j in range(blocks):
+                self.kv.held(pages[at + j])
+            list[i] = sp_span(row, rows, start, &pages[at])
+            row += rows
+        if row != positions.shape[0]:
+            raise _errors.InvalidParameterError(f"run: spans cover {row} of {positions.shape[0]} rows")
+        return 0
+
+    def cancel(self) -> None:
+        """Makes the run in progress stop between two tiles; without one, does nothing."""
+        sp_program_cancel(self.ptr)
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds spent per kind of operator since the program was made."""
+        cdef uint64_t ns[SP_OP_COUNT]
+        cdef int i
+        sp_program_times(self.ptr, ns)
+        return {sp_op_name(<sp_op_kind>i).decode(): ns[i] * 1e-9 for i in range(SP_OP_COUNT)}

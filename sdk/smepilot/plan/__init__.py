@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floor 4: what a forward pass consists of, where its buffers lie, and its lowering to a native program."""
+
+from __future__ import annotations
+
+from smepilot.plan.lower import lower
+from smepilot.plan.plan import Buffer, ExecutionPlan, PlanLimits, Step, make_plan
+
+__all__ = ["Buffer", "ExecutionPlan", "PlanLimits", "Step", "lower", "make_plan"]
