@@ -58,7 +58,7 @@ $(VENV)/made:
 # rebuild later with the very tools that built it.
 $(VENV)/tools: $(VENV)/made pyproject.toml
 	$(SAY) "installing build tools"
-	@$(PIP) install $$($(BIN)/python -c \
+	@$(PIP) install cmake ninja $$($(BIN)/python -c \
 	  'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])') >&2
 	@touch $@
 
