@@ -8,9 +8,8 @@
 
 #include "kernel/softmax/exp2.h"
 
-// 2^x for x <= 127 or NaN (kernel/softmax/exp2.h).
-static inline __m512 sp_exp2_small_avx512(__m512 x) {
-    const __mmask16 keep = _mm512_cmp_ps_mask(x, _mm512_set1_ps(SP_EXP2_MIN), _CMP_NLT_UQ);
+// 2^x in the lanes of `keep`, +0 elsewhere (kernel/softmax/exp2.h). x in a kept lane is -126..127 or NaN.
+static inline __m512 sp_exp2_kept_avx512(__m512 x, __mmask16 keep) {
     const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m512 f = _mm512_sub_ps(x, n);
     __m512 p = _mm512_set1_ps(SP_EXP2_C6);
@@ -21,6 +20,11 @@ static inline __m512 sp_exp2_small_avx512(__m512 x) {
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(SP_EXP2_C1));
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
     return _mm512_maskz_scalef_ps(keep, p, n);
+}
+
+// 2^x for x <= 127 or NaN.
+static inline __m512 sp_exp2_small_avx512(__m512 x) {
+    return sp_exp2_kept_avx512(x, _mm512_cmp_ps_mask(x, _mm512_set1_ps(SP_EXP2_MIN), _CMP_NLT_UQ));
 }
 
 // 2^x for any x. The operand order of min matters: NaN stays NaN.

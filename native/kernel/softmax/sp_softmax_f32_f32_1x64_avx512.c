@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four registers hold a row. What is not visible enters as -infinity, which exp2 turns into +0.
+// Four registers hold a row. What is not visible enters the maximum as -infinity and is masked out of the exponentials.
 #include <math.h>
 
 #include "kernel/declare.h"
@@ -18,8 +18,11 @@ static inline __m512 row_max(__m512 a, __m512 b, __m512 c, __m512 d) {
     return _mm512_broadcastss_ps(_mm_add_ss(q, _mm_setzero_ps()));
 }
 
-static inline __m512 exp2_store(float *s, __m512 v, __m512 max) {
-    const __m512 p = sp_exp2_small_avx512(_mm512_sub_ps(v, max));
+// 2^(v - max) in the lanes of `seen`, +0 elsewhere.
+static inline __m512 exp2_store(float *s, __mmask16 seen, __m512 v, __m512 max) {
+    const __m512 x = _mm512_sub_ps(v, max);
+    const __mmask16 keep = _mm512_mask_cmp_ps_mask(seen, x, _mm512_set1_ps(SP_EXP2_MIN), _CMP_NLT_UQ);
+    const __m512 p = sp_exp2_kept_avx512(x, keep);
     _mm512_storeu_ps(s, p);
     return p;
 }
@@ -29,15 +32,17 @@ void sp_softmax_f32_f32_1x64_avx512(const sp_softmax_args *args) {
     for (size_t r = 0; r < args->rows; r++) {
         float *s = args->s + r * args->ld;
         const uint64_t seen = ~(uint64_t)0 >> (SP_KEYS - args->visible[r]);
-        const __m512 a = _mm512_mask_loadu_ps(hidden, (__mmask16)seen, s);
-        const __m512 b = _mm512_mask_loadu_ps(hidden, (__mmask16)(seen >> 16), s + 16);
-        const __m512 c = _mm512_mask_loadu_ps(hidden, (__mmask16)(seen >> 32), s + 32);
-        const __m512 d = _mm512_mask_loadu_ps(hidden, (__mmask16)(seen >> 48), s + 48);
+        const __mmask16 m0 = (__mmask16)seen, m1 = (__mmask16)(seen >> 16);
+        const __mmask16 m2 = (__mmask16)(seen >> 32), m3 = (__mmask16)(seen >> 48);
+        const __m512 a = _mm512_mask_loadu_ps(hidden, m0, s);
+        const __m512 b = _mm512_mask_loadu_ps(hidden, m1, s + 16);
+        const __m512 c = _mm512_mask_loadu_ps(hidden, m2, s + 32);
+        const __m512 d = _mm512_mask_loadu_ps(hidden, m3, s + 48);
         const __m512 max = row_max(a, b, c, d);
-        __m512 sum = exp2_store(s, a, max);
-        sum = _mm512_add_ps(sum, exp2_store(s + 16, b, max));
-        sum = _mm512_add_ps(sum, exp2_store(s + 32, c, max));
-        sum = _mm512_add_ps(sum, exp2_store(s + 48, d, max));
+        __m512 sum = exp2_store(s, m0, a, max);
+        sum = _mm512_add_ps(sum, exp2_store(s + 16, m1, b, max));
+        sum = _mm512_add_ps(sum, exp2_store(s + 32, m2, c, max));
+        sum = _mm512_add_ps(sum, exp2_store(s + 48, m3, d, max));
         args->max[r] = _mm512_cvtss_f32(max);
         args->sum[r] = sp_lanes_sum_avx512(sum);
     }
