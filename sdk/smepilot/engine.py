@@ -5,8 +5,9 @@
     print(engine.complete("The capital of France is", max_tokens=16).text)
     engine.close()
 
-An engine may be used from any number of threads at once; their requests are batched. What all the ways to ask share happens
-here: a prompt becomes token ids, is checked against the context, and goes to the runtime thread (`runtime/loop.py`).
+An engine may be used from any number of threads at once; their requests are batched. What all the ways to ask share
+happens here: a prompt becomes token ids, is checked against the context, and goes to the runtime thread
+(`runtime/loop.py`).
 """
 
 from __future__ import annotations
@@ -23,39 +24,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smepilot.errors import ContextLengthError, InvalidParameterError, OutOfMemoryError
+from smepilot.prompt import Prompt, Prompter, Text
 from smepilot.runtime.loop import Loop
 from smepilot.runtime.request import Event, Generation
 from smepilot.runtime.sampler import Sampler
-from smepilot.stream import Answer, Prompt, Stream
-from smepilot.types import Chunk, Completion, GenerateParams, Message, Perplexity, Sampling, Seconds
+from smepilot.stream import Answer, Stream
+from smepilot.types import Chunk, Completion, GenerateParams, Message, Perplexity, Sampling
 
 if TYPE_CHECKING:
     from smepilot.runtime.runner import Runner
     from smepilot.runtime.sequence import Sequence as KvSequence
     from smepilot.session import Session
 
-Text = str | Sequence[int]
-
 
 class Engine:
     """One open model. Made by `Engine.open`; a context manager that closes itself."""
 
     def __init__(self, runner: Runner, cache_dir: Path | None, name: str) -> None:
-        from smepilot.text.template import ChatTemplate
-        from smepilot.text.tokenizer import from_metadata
-
         self.name = name
         self.config = runner.config
         self.context_length = runner.ctx
         self.threads = runner.threads
         self._runner = runner
-        self._tokenizer = from_metadata(runner.metadata, cache=cache_dir)
-        self._bos = self._special_text(self._tokenizer.bos_id)
-        self._template = ChatTemplate(
-            runner.metadata.get("tokenizer.chat_template"),
-            bos_token=self._bos,
-            eos_token=self._special_text(runner.metadata.get("tokenizer.ggml.eos_token_id")),
-        )
+        self._prompter = Prompter(runner.metadata, runner.config.vocab_size, cache_dir)
         self._loop = Loop(runner)
         # Runs when the engine is closed, collected, or the interpreter exits, whichever comes first.
         self._close = weakref.finalize(self, self._loop.close)
@@ -95,10 +86,8 @@ class Engine:
 
         store = Store()
         path = store.resolve(str(model))
-        if isinstance(cache, bool):
-            cache_dir = store.cache_dir(path) if cache else None
-        else:
-            cache_dir = Path(cache)
+        usual = store.cache_dir(path) if cache is True else None
+        cache_dir = usual if isinstance(cache, bool) else Path(cache)
         runner = Runner.open(
             path,
             threads=threads,
@@ -129,14 +118,14 @@ class Engine:
             InvalidParameterError: a keyword is outside its range, or the prompt is empty.
         """
         params = GenerateParams(**sampling)
-        return self._stream(self._prepare(prompt, messages), params, quiet=not params.stops).result()
+        return self._stream(self._prompter.prepare(prompt, messages), params, quiet=not params.stops).result()
 
     def stream(
         self, prompt: Text | None = None, *, messages: Sequence[Message] | None = None, **sampling: Unpack[Sampling]
     ) -> Stream:
         """Like `complete`, piece by piece: an iterator of `Chunk` that can be cancelled from any thread."""
         params = GenerateParams(**sampling)
-        return self._stream(self._prepare(prompt, messages), params)
+        return self._stream(self._prompter.prepare(prompt, messages), params)
 
     async def astream(
         self, prompt: Text | None = None, *, messages: Sequence[Message] | None = None, **sampling: Unpack[Sampling]
@@ -152,7 +141,7 @@ class Engine:
             with suppress(RuntimeError):  # the event loop is closed: the reader is gone
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
-        prepared = await asyncio.to_thread(self._prepare, prompt, messages)
+        prepared = await asyncio.to_thread(self._prompter.prepare, prompt, messages)
         answer = self._start(prepared, params, sink)
         try:
             while answer.completion is None:
@@ -177,18 +166,18 @@ class Engine:
     # ---- tokens and logits
 
     def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
-        """Token ids of `text`; `add_special` adds what the model wants around a prompt, such as BOS."""
-        return self._tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
+        """Token ids of `text`; `add_special` puts BOS in front where the model wants it and the text has none."""
+        return self._prompter.tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
 
     def detokenize(self, tokens: Sequence[int], *, skip_special: bool = True) -> str:
         """The text of token ids."""
-        return self._tokenizer.decode(self._checked(tokens), skip_special=skip_special)
+        return self._prompter.tokenizer.decode(self._prompter.checked(tokens), skip_special=skip_special)
 
     def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Logits after each of the token ids, float32[len(tokens), vocabulary]."""
         from smepilot.runtime.score import score
 
-        ids = self._checked(tokens)
+        ids = self._prompter.checked(tokens)
         self._check_fits(len(ids), answer=0)
         result = np.empty((len(ids), self.config.vocab_size), dtype=np.float32)
 
@@ -210,7 +199,7 @@ class Engine:
         from smepilot.runtime.score import perplexity
 
         began = perf_counter()
-        tokens = self.tokenize(text) if isinstance(text, str) else self._checked(text)
+        tokens = self.tokenize(text) if isinstance(text, str) else self._prompter.checked(text)
         limit = min(window or self._loop.capacity, self._loop.capacity)
         if len(tokens) < 2 or limit < 2:
             raise InvalidParameterError(f"perplexity of {len(tokens)} tokens in windows of {limit}; both must be >= 2")
@@ -242,34 +231,6 @@ class Engine:
 
     # ---- shared with sessions
 
-    def _prepare(self, prompt: Text | None, messages: Sequence[Message] | None) -> Prompt:
-        """Token ids of a prompt or of rendered messages."""
-        began = perf_counter()
-        if (prompt is None) == (messages is None):
-            raise InvalidParameterError("give either a prompt or messages")
-        if messages is not None:
-            text = self._render(messages)
-            rendered = perf_counter()
-            tokens = self._encode_rendered(text)
-        else:
-            rendered = began
-            tokens = self.tokenize(prompt) if isinstance(prompt, str) else self._checked(prompt or ())
-        seconds = Seconds(template=rendered - began, tokenize=perf_counter() - rendered)
-        return Prompt(tokens, bytes(len(tokens)), began, seconds)
-
-    def _render(self, messages: Sequence[Message]) -> str:
-        for message in messages:
-            if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-                raise InvalidParameterError(f"message {message!r}; expected a mapping with role and content")
-        if not messages:
-            raise InvalidParameterError("messages is empty; give at least one message")
-        return self._template.render(messages, add_generation_prompt=True)
-
-    def _encode_rendered(self, text: str) -> list[int]:
-        """Token ids of a rendered template, which may or may not begin with BOS itself."""
-        has_bos = bool(self._bos) and text.startswith(self._bos)
-        return self._tokenizer.encode(text, add_special=not has_bos, parse_special=True)
-
     def _start(
         self,
         prompt: Prompt,
@@ -286,9 +247,9 @@ class Engine:
         self._check_fits(len(prompt.tokens), answer=1)
         request = Generation(
             prompt.tokens,
-            Sampler(params, self.config.vocab_size, self._tokenizer.eos_ids),
+            Sampler(params, self.config.vocab_size, self._prompter.tokenizer.eos_ids),
             sink,
-            ends=frozenset() if params.ignore_eos else self._tokenizer.eos_ids,
+            ends=frozenset() if params.ignore_eos else self._prompter.tokenizer.eos_ids,
             max_tokens=params.max_tokens,
             capacity=self._loop.capacity,
             roles=prompt.roles,
@@ -296,7 +257,7 @@ class Engine:
             keep=sequence is not None,
             quiet=quiet,
         )
-        answer = Answer(self._loop, request, StreamDecoder(self._tokenizer, params.stops), prompt)
+        answer = Answer(self._loop, request, StreamDecoder(self._prompter.tokenizer, params.stops), prompt)
         self._loop.submit(request)
         return answer
 
@@ -325,17 +286,3 @@ class Engine:
                 f"the prompt has {tokens} tokens, the KV pool holds {self._loop.capacity}; "
                 f"open the engine with more pages"
             )
-
-    def _checked(self, tokens: Sequence[int]) -> list[int]:
-        """Token ids as a list of ints, each within the vocabulary."""
-        ids = np.asarray(tokens if len(tokens) else np.empty(0, np.int64))
-        if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise InvalidParameterError("token ids must be a flat sequence of integers")
-        size = self.config.vocab_size
-        wrong = ids[(ids < 0) | (ids >= size)]
-        if len(wrong):
-            raise InvalidParameterError(f"token id {wrong[0]}; the vocabulary has ids 0 to {size - 1}")
-        return [int(token) for token in ids]
-
-    def _special_text(self, token: int | None) -> str:
-        return "" if token is None else self._tokenizer.decode([token], skip_special=False)

@@ -6,9 +6,10 @@
             print(chunk.text, end="", flush=True)
 
 Between turns the conversation keeps its keys and values, so a turn processes only what is new. What the model has
-written stays the very tokens it chose: their text, tokenised again, may give others. The new turn is rendered as a whole, and where
-its text begins with the text so far, only the rest is tokenised and added. Some templates change the past (they trim
-answers, or drop their reasoning); then the whole is tokenised, and what agrees with the pages in token and role is kept.
+written stays the very tokens it chose: their text, tokenised again, may give others. The new turn is rendered as a
+whole, and where its text begins with the text so far, only the rest is tokenised and added. Some templates change the
+past (they trim answers, or drop their reasoning); then the whole is tokenised, and what agrees with the pages in
+token and role is kept.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Self, Unpack
 
 from smepilot.errors import ClosedError, RequestError
-from smepilot.runtime.sequence import Role, Sequence as KvSequence
-from smepilot.stream import Answer, Prompt, Stream
+from smepilot.prompt import Prompt
+from smepilot.runtime.sequence import Role
+from smepilot.runtime.sequence import Sequence as KvSequence
+from smepilot.stream import Answer, Stream
 from smepilot.types import Completion, GenerateParams, Message, Sampling, Seconds
 
 if TYPE_CHECKING:
@@ -35,9 +38,7 @@ class Session:
         params: how answers are generated unless a turn says otherwise; may be replaced.
     """
 
-    def __init__(
-        self, engine: Engine, system: str | None, messages: Sequence[Message], params: GenerateParams
-    ) -> None:
+    def __init__(self, engine: Engine, system: str | None, messages: Sequence[Message], params: GenerateParams) -> None:
         self._engine = engine
         self._sequence = KvSequence()
         self._answer: Answer | None = None  # the one under way
@@ -108,13 +109,13 @@ class Session:
     def _prepare(self, messages: list[Message]) -> tuple[str, Prompt]:
         """Renders the conversation; tokenises what follows the tokens there are, or everything."""
         began = perf_counter()
-        rendered = self._engine._render(messages)
+        rendered = self._engine._prompter.render(messages)
         templated = perf_counter()
         if self._text and rendered.startswith(self._text):
             new = self._engine.tokenize(rendered[len(self._text) :], add_special=False)
             tokens, roles = self._tokens + new, self._roles + bytes(len(new))
         else:
-            tokens = self._engine._encode_rendered(rendered)
+            tokens = self._engine.tokenize(rendered)
             roles = bytes(len(tokens))
         seconds = Seconds(template=templated - began, tokenize=perf_counter() - templated)
         return rendered, Prompt(tokens, roles, began, seconds)
@@ -137,7 +138,7 @@ class Session:
         """
         kept = list(completion.tokens)
         while True:
-            text = self._engine.detokenize(kept)
+            text = self._engine._prompter.tokenizer.decode(kept, continuation=True)
             if completion.text.startswith(text) and not text.endswith("\ufffd"):
                 return kept, text
             kept.pop()

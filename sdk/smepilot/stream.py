@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """From events of the runtime to an answer: text, usage, and the two ways to wait for it.
 
-`Answer` does no waiting of its own: it is fed events and returns chunks, so the blocking `Stream` and the asynchronous generator
-share all of it. Text is decoded by the consumer, on the consumer's thread, while the engine already computes
-the next token. A stop string is therefore found one step late: the request is abandoned, and what was drawn meanwhile is dropped.
+`Answer` does no waiting of its own: it is fed events and returns chunks, so the blocking `Stream` and the
+asynchronous generator share all of it. Text is decoded by the consumer, on the consumer's thread, while the engine
+already computes the next token. A stop string is therefore found one step late: the request is abandoned, and what
+was drawn meanwhile is dropped.
 """
 
 from __future__ import annotations
@@ -13,24 +14,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from queue import SimpleQueue
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from smepilot.errors import CancelledError, SmePilotError
 from smepilot.runtime.request import Event, Finish, Generation
-from smepilot.types import Chunk, Completion, FinishReason, Seconds, Usage
+from smepilot.types import Chunk, Completion, FinishReason, Usage
 
 if TYPE_CHECKING:
+    from smepilot.prompt import Prompt
     from smepilot.runtime.loop import Loop
     from smepilot.text.detok import StreamDecoder
-
-
-class Prompt(NamedTuple):
-    """Token ids and roles of a prompt, and what making them took (`began` is a `perf_counter()` time)."""
-
-    tokens: list[int]
-    roles: bytes
-    began: float
-    seconds: Seconds
 
 
 class Answer:
@@ -118,7 +111,7 @@ class Answer:
 
 
 class Stream:
-    """An answer as an iterator of chunks. Leaving it early (`close`, `with`, garbage collection) cancels the request."""
+    """An answer as an iterator of chunks. Leaving it early (`close`, `with`, letting it go) cancels the request."""
 
     def __init__(
         self,

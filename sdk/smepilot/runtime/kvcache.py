@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The policy half of the KV cache: who holds which pages of the pool, and who gives them back.
 
-The pool (`Runner.kv`) is a fixed number of pages of 64 tokens and a free list. A running sequence keeps its pages. A session
-between two turns is *idle*: its pages stay, so that the next turn processes only what is new, until a running sequence needs
-room; then the session idle for longest loses its pages and computes them again, to the same bits, at its next turn.
+The pool (`Runner.kv`) is a fixed number of pages of 64 tokens and a free list. A running sequence keeps its pages. A
+session between two turns is *idle*: its pages stay, so that the next turn processes only what is new, until a running
+sequence needs room; then the session idle for longest loses its pages and computes them again, to the same bits, at
+its next turn.
 """
 
 from __future__ import annotations

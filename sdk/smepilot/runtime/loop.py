@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runtime thread of an engine: schedule, run one native step, hand out tokens, repeat.
 
-Everything that touches KV pages, sequences and the runner happens on this one thread, so none of it needs locks. Other threads
-talk to it through a SimpleQueue (safe even inside signal handlers and finalizers) and through flags on a request.
+Everything that touches KV pages, sequences and the runner happens on this one thread, so none of it needs locks.
+Other threads talk to it through a SimpleQueue (safe even inside signal handlers and finalizers) and through flags on
+a request.
 
-Cancelling. `cancel` marks the request, sends its Finish, and aborts the native step if the request is part of it. An aborted step
-has advanced no state: what it wrote to KV pages is written again by the next step, so the other requests of the batch just
-run again. A cancel that comes too late aborts a step of somebody else, at no other cost.
+Cancelling. `cancel` marks the request, sends its Finish, and aborts the native step if the request is part of it. An
+aborted step has advanced no state: what it wrote to KV pages is written again by the next step, so the other requests
+of the batch just run again.
 
-Errors reach only their request. When a step of several requests fails, each of them is stepped alone, and those that fail
-alone get the error.
+Errors reach only their request. When a step of several requests fails, each of them is stepped alone, and those that
+fail alone get the error.
 
-The end. `close` never waits longer than CLOSE_SECONDS. The thread is a daemon, and engines close themselves at exit before the
-interpreter dies. A forked child has no such thread: there every call raises ClosedError.
+The end. `close` never waits longer than CLOSE_SECONDS. The thread is a daemon, and engines close themselves at exit
+before the interpreter dies. A forked child has no such thread: there every call raises ClosedError.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import os
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread, current_thread
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ import numpy as np
 from smepilot.errors import CancelledError, ClosedError, NativeError, SmePilotError
 from smepilot.runtime.kvcache import KvCache
 from smepilot.runtime.request import Finish, Request
-from smepilot.runtime.runner import Chunk
+from smepilot.runtime.runner import Chunk, Want
 from smepilot.runtime.scheduler import Scheduler, Share
 from smepilot.runtime.sequence import PAGE_TOKENS, Sequence
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from smepilot.runtime.runner import Runner
 
 CLOSE_SECONDS = 5.0
+TELL_SECONDS = 0.0005
 
 log = logging.getLogger(__name__)
 
@@ -81,14 +83,19 @@ class Loop:
             self.check()
 
     def cancel(self, request: Request) -> None:
-        """Ends a request at once, also in the middle of a step; does nothing to one that has ended."""
-        if request not in self._active or request.cancelled:
+        """Ends a request at once, also in the middle of a step; does nothing to one that has ended.
+
+        Waits until a step that it is part of has ended, a few milliseconds at most.
+        """
+        if request not in self._active or request.cancelled or os.getpid() != self._pid:
             return
         request.cancelled = True
-        request.sink(Finish("cancelled"))
-        if request.stepping:
-            self._runner.cancel()
         self._inbox.put(None)
+        self._send(request, Finish("cancelled"))
+        # A step that is only about to begin does not hear of it, so it is told until it ends: within a tile or two.
+        while request.stepping and current_thread() is not self._thread:
+            self._runner.cancel()
+            sleep(TELL_SECONDS)
 
     def abandon(self, request: Request) -> None:
         """Ends a request after the step that runs now; sends no event."""
@@ -110,9 +117,10 @@ class Loop:
             return
         self._closing = True
         self._inbox.put(None)
-        self._runner.cancel()
-        if current_thread() is not self._thread:
-            self._thread.join(CLOSE_SECONDS)
+        deadline = perf_counter() + CLOSE_SECONDS
+        while self._thread.is_alive() and current_thread() is not self._thread and perf_counter() < deadline:
+            self._runner.cancel()
+            self._thread.join(TELL_SECONDS)
 
     # ---- the runtime thread
 
@@ -223,7 +231,7 @@ class Loop:
 def _chunk(request: Request, count: int) -> Chunk:
     sequence = request.sequence
     start = sequence.computed
-    last = "last" if count == sequence.pending else "none"
+    last: Want = "last" if count == sequence.pending else "none"
     return Chunk(
         pages=sequence.table,
         start=start,

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request as the runtime sees it: tokens in, events out.
 
-Two kinds. A `Generation` draws a token from the logits of its last position, step after step; a `Scoring` wants the logits
-of every position and draws nothing. The loop treats them alike: it computes what is pending and gives the rows to `take`.
+Two kinds. A `Generation` draws a token from the logits of its last position, step after step; a `Scoring` wants the
+logits of every position and draws nothing. The loop treats them alike: it computes what is pending and gives the rows
+to `take`.
 
-Events go to the request's sink: a token id for each token drawn (where asked for), then exactly one `Finish`. A cancelled
-request gets its Finish from the thread that cancels, at once; whatever comes after it is to be ignored.
+Events go to the request's sink: a token id for each token drawn (where asked for), then exactly one `Finish`. A
+cancelled request gets its Finish from the thread that cancels, at once; whatever comes after it is to be ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence as TokenIds
+from collections.abc import Callable
+from collections.abc import Sequence as TokenIds
 from time import perf_counter
 from typing import Literal, NamedTuple
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a row of logits to a token.
 
-Penalties and bias touch few logits, so they are edits of a copy of the row, in float32, in this order: repetition (prompt
-and answer; a positive logit is divided, a negative one multiplied), frequency and presence (answer only), bias. The
-draw itself is native: top-k, then probabilities at the temperature, top-p, min-p, and one Philox number for (seed, index of
-the token in the answer). So a text depends on seed and logits alone, never on who else is in the batch.
+Penalties and bias touch few logits, so they are edits of a copy of the row, in float32, in this order: repetition
+(prompt and answer; a positive logit is divided, a negative one multiplied), frequency and presence (answer only),
+bias. The draw itself is native: top-k, then probabilities at the temperature, top-p, min-p, and one Philox number for
+(seed, index of the token in the answer). So a text depends on seed and logits alone, never on who else is in the
+batch.
 """
 
 from __future__ import annotations
@@ -57,9 +58,7 @@ class Sampler:
             draw=len(drawn),
         )
 
-    def _edited(
-        self, row: NDArray[np.float32], prompt: Sequence[int], drawn: Sequence[int]
-    ) -> NDArray[np.float32]:
+    def _edited(self, row: NDArray[np.float32], prompt: Sequence[int], drawn: Sequence[int]) -> NDArray[np.float32]:
         params = self._params
         row = row.copy()
         new = drawn[self._counted :]

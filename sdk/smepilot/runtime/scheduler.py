@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Continuous batching: which tokens of which requests the next native step computes.
 
-A step carries at most `max_batch` tokens. First one token of every sequence that is being written (decode), so that answers
-advance together; then prompts, in chunks. Prompts share what is left evenly, a short one's unused share going to
-the longer ones: a question of ten tokens does not wait for a document of ten thousand.
+A step carries at most `max_batch` tokens. First one token of every sequence that is being written (decode), so that
+answers advance together; then prompts, in chunks. Prompts share what is left evenly, a short one's unused share going
+to the longer ones: a question of ten tokens does not wait for a document of ten thousand.
 
-Admission is first come, first served, and takes pages for the whole prompt at once, so that a running prompt never lacks
-memory. When a decode lacks a page and no idle session has one, the request admitted last gives its pages back and
-waits at the head of the queue (preemption). It is computed again later, to the same bits, so its text is the same.
-A request alone always fits: longer ones than the pool holds are refused before they get here.
+Admission is first come, first served, and takes pages for the whole prompt at once, so that a running prompt never
+lacks memory. When a decode lacks a page and no idle session has one, the request admitted last gives its pages back
+and waits at the head of the queue (preemption). It is computed again later, to the same bits, so its text is the
+same. A request alone always fits: longer ones than the pool holds are refused before they get here.
 """
 
 from __future__ import annotations

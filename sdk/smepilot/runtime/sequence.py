@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sequence: the tokens of one request or conversation, and how many of them have keys and values in the pool.
 
-`tokens[:computed]` are in the KV pages of `table`; the rest is still to be processed. A prompt is a long rest, decoding is a
-rest of one: the scheduler knows no other difference between the two phases.
+`tokens[:computed]` are in the KV pages of `table`; the rest is still to be processed. A prompt is a long rest,
+decoding is a rest of one: the scheduler knows no other difference between the two phases.
 
 Every token has a role. It was given (prompt) or chosen by the model (generated); the role may select the precision
 class a token is computed in, so keys and values are only as good as their token *and* role (`agreement`).

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for the runner: a "model" whose logits are a hash of the tokens before them.
 
-It keeps tokens in KV pages as the real one keeps keys and values, and reads them back through the block table. So a wrong
-page, a wrong position or a page given to two sequences changes the text, which a test notices by `==`. It can be slow on
-purpose, be cancelled in the middle of a step, and fail for chosen tokens.
+It keeps tokens in KV pages as the real one keeps keys and values, and reads them back through the block table. So a
+wrong page, a wrong position or a page given to two sequences changes the text, which a test notices by `==`. It can
+be slow on purpose, be cancelled in the middle of a step, and fail for chosen tokens.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ class StandinPool:
 class StandinRunner:
     """The shape of `Runner`. `token_seconds` is the time one token takes, `steps` the sizes of all steps."""
 
-    def __init__(
-        self, *, pages: int = 64, ctx: int = 1024, max_batch: int = 512, token_seconds: float = 0.0
-    ) -> None:
+    def __init__(self, *, pages: int = 64, ctx: int = 1024, max_batch: int = 512, token_seconds: float = 0.0) -> None:
         self.kv = StandinPool(pages)
         self.ctx, self.max_batch, self.threads = ctx, max_batch, 1
         self.config = SimpleNamespace(vocab_size=VOCAB, context_length=ctx)

@@ -30,7 +30,7 @@ def test_prefix_is_kept_and_the_rest_cut() -> None:
     cache = KvCache(pool)
     sequence = filled(cache, list(range(40)) * 5)
     cache.keep(sequence)
-    tokens = (list(range(40)) * 5)[:100] + [9, 9]
+    tokens = [*(list(range(40)) * 5)[:100], 9, 9]
     assert cache.begin(sequence, tokens, bytes(102)) == 100
     assert sequence.pages == 2
     assert pool.free == 8

@@ -157,8 +157,10 @@ def test_scoring_returns_the_logits_of_every_position() -> None:
 def test_perplexity_does_not_depend_on_chunks() -> None:
     tokens = [(5 * i) % 47 for i in range(100)]
     expected = -np.mean(
-        [np.log(np.exp(row[t] - row.max()) / np.exp(row - row.max()).sum())
-         for row, t in ((logits_after(tokens[: i + 1]).astype(np.float64), tokens[i + 1]) for i in range(99))]
+        [
+            np.log(np.exp(row[t] - row.max()) / np.exp(row - row.max()).sum())
+            for row, t in ((logits_after(tokens[: i + 1]).astype(np.float64), tokens[i + 1]) for i in range(99))
+        ]
     )
     with running(max_batch=7) as (loop, _):
         assert perplexity(loop, tokens, 1024) == pytest.approx(expected, rel=1e-6)

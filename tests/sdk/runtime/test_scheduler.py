@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from smepilot.runtime.kvcache import KvCache
 from smepilot.runtime.scheduler import PREFILL_BESIDE_DECODE, Scheduler
