@@ -68,7 +68,9 @@ def parse_case(name: str) -> Case:
     """
     match = _NAME.fullmatch(name.strip())
     if match is None:
-        raise InvalidParameterError(f"{name!r} names no benchmark case; write pp512, tg64, 'tg64 x8' or 'pp512 @ d2048'")
+        raise InvalidParameterError(
+            f"{name!r} names no benchmark case; write pp512, tg64, 'tg64 x8' or 'pp512 @ d2048'"
+        )
     phase: Phase = "pp" if match[1] == "pp" else "tg"
     return Case(phase, int(match[2]), depth=int(match[4] or 0), sequences=int(match[3] or 1))
 

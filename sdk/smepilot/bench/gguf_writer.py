@@ -30,7 +30,7 @@ class Planned:
     name: str
     dtype: str
     shape: tuple[int, ...]
-    pieces: Callable[[], Iterable[bytes | memoryview]]
+    pieces: Callable[[], Iterable[bytes]]
 
     @property
     def nbytes(self) -> int:

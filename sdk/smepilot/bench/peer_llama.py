@@ -24,10 +24,12 @@ FTYPE = {"f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "bf16": 32}  # llama_ftype o
 _ROUND = 256  # llama.cpp rounds contexts up to this
 
 
-@llama.llama_log_callback
-def _quiet(level: int, text: bytes, data: Any) -> None:  # llama.cpp logs to standard error otherwise
-    if level == 4:  # errors
+def _log(level: int, text: bytes, data: Any) -> None:
+    if level == 4:  # errors; the rest would drown them
         sys.stderr.write(text.decode(errors="replace"))
+
+
+_log_callback = llama.llama_log_callback(_log)  # kept: the library holds no reference
 
 
 def peak_memory() -> int:
@@ -47,7 +49,7 @@ class Subject:
 
     def __init__(self) -> None:
         """Loads the library, no model."""
-        llama.llama_log_set(_quiet, ctypes.c_void_p(0))
+        llama.llama_log_set(_log_callback, ctypes.c_void_p(0))
         llama.llama_backend_init()
         self._model: Any = None
         self._context: Any = None
@@ -87,9 +89,7 @@ class Subject:
             self._setting = wanted
         llama.llama_set_n_threads(self._context, setting["threads"], setting["threads"])
 
-    def prepare(
-        self, phase: str, tokens: int, depth: int, sequences: int, seed: int, setting: dict[str, Any]
-    ) -> None:
+    def prepare(self, phase: str, tokens: int, depth: int, sequences: int, seed: int, setting: dict[str, Any]) -> None:
         """Fills the cache to `depth` and warms up; `measure` may then be called any number of times.
 
         Args:

@@ -11,12 +11,16 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from smepilot.bench.suite import Row
+from smepilot.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from smepilot.bench.versus import Duel
 
 FORMATS = ("table", "json", "csv")
-_CSV = ("engine", "model", "test", "threads", "setting", "sample", "rate")
+COLUMNS = ("engine", "model", "test", "setting", "unit", "sample", "value")
 
 
 def render(rows: Sequence[Row], style: str) -> str:
@@ -40,14 +44,14 @@ def markdown(header: Sequence[str], body: Sequence[Sequence[str]], left: int = 1
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Model, threads, test, tokens/s and the fraction of the roofline."""
-    header = ("model", "test", "threads", "t/s mean", "± sd", "median", "roofline")
+    """Model, test, setting, the samples' figures in their unit, and the fraction of the roofline."""
+    header = ("model", "test", "setting", "mean", "± sd", "median", "unit", "roofline")
     body = []
     for row in rows:
-        total, share = row.summary, row.extra.get("roofline")
+        total = row.summary
         figures = [f"{value:.2f}" for value in (total.mean, total.sd, total.median)]
-        body.append([row.model, row.case.name, str(row.setting["threads"]), *figures, percent(share)])
-    return markdown(header, body, left=2)
+        body.append([row.model, row.test, row.settings, *figures, row.unit, percent(row.extra.get("roofline"))])
+    return markdown(header, body, left=3)
 
 
 def percent(share: float | None) -> str:
@@ -56,31 +60,50 @@ def percent(share: float | None) -> str:
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """A list of objects: every field of a row, its test name, summary and samples."""
-    return json.dumps([_record(row) for row in rows], indent=2) + "\n"
-
-
-def _record(row: Row) -> dict[str, Any]:
-    return {
-        "engine": row.engine,
-        "model": row.model,
-        "test": row.case.name,
-        **asdict(row.case),
-        "setting": row.setting,
-        "tokens_per_second": {**asdict(row.summary), "samples": list(row.rates)},
-        **row.extra,
-    }
+    """A list of objects: every field of a row, and the summary of its samples."""
+    return json.dumps([{**asdict(row), "summary": asdict(row.summary)} for row in rows], indent=2) + "\n"
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """One line per sample, with a header; rates in tokens/s."""
+    """One line per sample under the header COLUMNS."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_CSV)
+    writer.writerow(COLUMNS)
     for row in rows:
-        setting = " ".join(f"{key}={value}" for key, value in row.setting.items() if key != "threads")
-        for number, rate in enumerate(row.rates):
-            writer.writerow(
-                [row.engine, row.model, row.case.name, row.setting["threads"], setting, number, f"{rate:.4f}"]
-            )
+        for number, value in enumerate(row.samples):
+            writer.writerow([row.engine, row.model, row.test, row.settings, row.unit, number, f"{value:.6g}"])
     return out.getvalue()
+
+
+def from_csv(text: str) -> list[Row]:
+    """Reads `as_csv` back; settings stay text, under the key "setting".
+
+    Raises:
+        FileFormatError: The text is not such a table.
+    """
+    groups: dict[tuple[str, ...], list[float]] = {}
+    reader = csv.reader(io.StringIO(text))
+    if tuple(next(reader, ())) != COLUMNS:
+        raise FileFormatError(f"not a table of samples: its first line is not {','.join(COLUMNS)}")
+    for number, line in enumerate(reader, 2):
+        try:
+            *key, _, value = line
+            groups.setdefault(tuple(key), []).append(float(value))
+        except ValueError:
+            raise FileFormatError(f"line {number} of the samples is damaged: {','.join(line)!r}") from None
+    return [
+        Row(engine, model, test, {"setting": setting}, tuple(values), unit)
+        for (engine, model, test, setting, unit), values in groups.items()
+    ]
+
+
+def duel_table(duels: Sequence[Duel]) -> str:
+    """Medians of both engines, the median ratio of neighbouring samples with its range, and the settings."""
+    header = ("model", "test", "smepilot", "llama.cpp", "unit", "ratio", "range", "kept", "llama.cpp's setting")
+    body = []
+    for duel in duels:
+        ratio, ours, theirs = duel.ratio, duel.ours.summary.median, duel.theirs.summary.median
+        figures = [f"{ours:.2f}", f"{theirs:.2f}", duel.ours.unit, f"{ratio.median:.2f}"]
+        spread = f"{ratio.low:.2f}-{ratio.high:.2f}"
+        body.append([duel.ours.model, duel.ours.test, *figures, spread, percent(duel.kept), duel.theirs.settings])
+    return markdown(header, body, left=2)

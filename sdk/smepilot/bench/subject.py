@@ -34,15 +34,19 @@ class Subject:
         """Name, version and the kernels' tier."""
         from importlib.metadata import version
 
-        return {"engine": "smepilot", "version": version("smepilot"), "features": ""}
+        from smepilot.runtime.runner import usable_tiers
 
-    def open(self, model: str) -> dict[str, Any]:
+        return {"engine": "smepilot", "version": version("smepilot"), "features": " ".join(usable_tiers())}
+
+    def open(self, *, model: str) -> dict[str, Any]:
         """Names the model file; the runner is opened by `prepare`, which knows threads and context."""
         self._release()
         self._model = Path(model)
         return {}
 
-    def prepare(self, phase: Phase, tokens: int, depth: int, sequences: int, seed: int, setting: dict[str, Any]) -> None:
+    def prepare(
+        self, *, phase: Phase, tokens: int, depth: int, sequences: int, seed: int, setting: dict[str, Any]
+    ) -> None:
         """Fills the cache to `depth` and warms up; `measure` may then be called any number of times.
 
         Args:
@@ -66,17 +70,24 @@ class Subject:
         self.measure(limit=1.0)
 
     def _open_runner(self, threads: int, case: Case) -> Runner:
-        from smepilot.runtime.runner import Runner
+        from smepilot.models.store import Store
+        from smepilot.runtime.runner import PAGE, Runner
 
         wanted = (threads, case.context, case.sequences)
         if self._runner is None or wanted != self._opened:
             assert self._model is not None, "open() comes first"
             self._release()
-            self._runner = Runner.open(self._model, threads=threads, ctx=case.context * case.sequences)
+            self._runner = Runner.open(
+                self._model,
+                threads=threads,
+                ctx=case.context,
+                pages=case.sequences * -(-case.context // PAGE),
+                cache_dir=Store().cache_dir(self._model),
+            )
             self._opened = wanted
         return self._runner
 
-    def measure(self, limit: float = 1e9) -> dict[str, float]:
+    def measure(self, *, limit: float = 1e9) -> dict[str, float]:
         """Times the prepared case once.
 
         Args:

@@ -34,28 +34,35 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class Row:
-    """The samples of one case on one engine with one setting.
+    """The samples of one test on one engine with one setting.
 
     Attributes:
         engine: "smepilot" or a peer's name.
         model: The file's name.
-        case: What was timed.
+        test: What was measured: a case's name, or a word such as "first token".
         setting: How: threads and what else the engine takes.
-        rates: Tokens per second, one per sample, in order.
-        extra: Further columns, e.g. the fraction of the roofline.
+        samples: One value per sample, in order.
+        unit: Of the samples: "t/s", "s" or "MiB".
+        extra: Further figures, e.g. the fraction of the roofline.
     """
 
     engine: str
     model: str
-    case: Case
+    test: str
     setting: dict[str, Any]
-    rates: tuple[float, ...]
+    samples: tuple[float, ...]
+    unit: str = "t/s"
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> Summary:
-        """Of the rates."""
-        return summarise(self.rates)
+        """Of the samples."""
+        return summarise(self.samples)
+
+    @property
+    def settings(self) -> str:
+        """The setting as text: `threads=2 flash=True`."""
+        return " ".join(f"{key}={value}" for key, value in self.setting.items())
 
 
 def prepare(subject: Subject, case: Case, setting: dict[str, Any]) -> None:
@@ -94,19 +101,23 @@ def run(
         on_case: Called before each case with the case and its thread count.
 
     Yields:
-        One row per thread count and case.
+        One row per thread count and case, with the fraction of the roofline in `extra`.
     """
+    from smepilot.bench import roofline
     from smepilot.bench.subject import Subject as Engine
 
-    engine = Engine()
-    engine.open(str(model))
+    engine, cost = Engine(), roofline.work(model)
+    engine.open(model=str(model))
     try:
         for count in threads:
+            machine = roofline.measure(count)
             for case in cases:
                 if on_case is not None:
                     on_case(case, count)
                 setting = {"threads": count}
                 prepare(engine, case, setting)
-                yield Row("smepilot", model.name, case, setting, tuple(sample(engine) for _ in range(repeats)))
+                rates = tuple(sample(engine) for _ in range(repeats))
+                share = roofline.fraction(case, summarise(rates).median, cost, machine)
+                yield Row("smepilot", model.name, case.name, setting, rates, extra={"roofline": share})
     finally:
         engine.close()

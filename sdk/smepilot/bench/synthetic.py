@@ -161,17 +161,19 @@ def _matrix(name: str, dtype: str, rows: int, columns: int) -> Planned:
     make = {"Q4_0": _q4_0, "Q4_1": _q4_1, "Q8_0": _q8_0, "F16": _f16, "BF16": _bf16}[dtype]
     count = rows * columns // (1 if dtype in ("F16", "BF16") else 32)
 
-    def pieces() -> Iterator[memoryview]:
+    def pieces() -> Iterator[bytes]:
         random = np.random.Generator(np.random.SFC64(zlib.crc32(name.encode())))
         for start in range(0, count, _PIECE):
-            yield memoryview(make(random, min(_PIECE, count - start), columns**-0.5).reshape(-1)).cast("B")
+            yield make(random, min(_PIECE, count - start), columns**-0.5).tobytes()
 
     return Planned(name, dtype, (rows, columns), pieces)
 
 
 def _scales(random: np.random.Generator, count: int, sd: float) -> npt.NDArray[np.float16]:
-    """Scales between half and one and a half times `sd`, either sign: what an off-centre range adds up to cancels."""
-    return (random.uniform(0.5, 1.5, count) * random.choice((-sd, sd), count)).astype("<f2")
+    """Half to one and a half times `sd`, of either sign, so that what off-centre ranges add up to cancels."""
+    size: npt.NDArray[np.float64] = random.uniform(0.5, 1.5, count)
+    signed: npt.NDArray[np.float16] = (size * random.choice((-sd, sd), count)).astype(np.float16)
+    return signed
 
 
 def _q4_0(random: np.random.Generator, count: int, sd: float) -> Bytes:
@@ -197,9 +199,9 @@ def _q8_0(random: np.random.Generator, count: int, sd: float) -> Bytes:
 
 def _f16(random: np.random.Generator, count: int, sd: float) -> Bytes:
     values = random.standard_normal(count, np.float32) * np.float32(sd)
-    return values.astype("<f2").view(np.uint8)
+    return values.astype(np.float16).view(np.uint8)
 
 
 def _bf16(random: np.random.Generator, count: int, sd: float) -> Bytes:
     values = random.standard_normal(count, np.float32) * np.float32(sd)
-    return (values.astype("<f4").view("<u4") >> 16).astype("<u2").view(np.uint8)
+    return (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)

@@ -39,16 +39,37 @@ class Worker:
             )
         except OSError as error:
             self._log.close()
-            raise RuntimeFault(f"{command[0]}: cannot start the worker ({error.strerror}); check the interpreter") from None
+            raise RuntimeFault(
+                f"{command[0]}: cannot be started ({error.strerror}); name a Python interpreter"
+            ) from None
 
-    def __getattr__(self, call: str) -> Any:
-        """The subject's method of that name; takes keyword arguments only."""
-        if call.startswith("_"):
-            raise AttributeError(call)
-        return lambda **arguments: self._request(call, arguments)
+    def about(self) -> dict[str, Any]:
+        """The engine's name, version and features."""
+        return dict(self._request("about"))
 
-    def _request(self, call: str, arguments: dict[str, Any]) -> Any:
-        assert self._process.stdin is not None and self._process.stdout is not None
+    def open(self, *, model: str) -> dict[str, Any]:
+        """Loads a model file."""
+        return dict(self._request("open", model=model))
+
+    def prepare(self, **case: Any) -> None:
+        """Readies a case; the arguments are those of every subject's `prepare`."""
+        self._request("prepare", **case)
+
+    def measure(self, *, limit: float = 1e9) -> dict[str, float]:
+        """Times the prepared case once: tokens and seconds."""
+        return dict(self._request("measure", limit=limit))
+
+    def peak_memory(self) -> int:
+        """Largest resident set of the process so far, bytes."""
+        return int(self._request("peak_memory"))
+
+    def quantise(self, *, source: Path, target: Path, kind: str) -> None:
+        """Has llama.cpp write `source` in another quantisation."""
+        self._request("quantise", source=str(source), target=str(target), kind=kind)
+
+    def _request(self, call: str, **arguments: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps({"call": call, "with": arguments}) + "\n")
             self._process.stdin.flush()
