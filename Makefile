@@ -101,15 +101,16 @@ lint: $(VENV)/dev
 	@$(BIN)/lint-imports --no-logo --no-cache
 	@$(BIN)/clang-format --style=file:native/.clang-format --dry-run --Werror $(C_SOURCES)
 
-format: $(VENV)/dev  ## rewrite Python and C sources in the house's format
+format: $(VENV)/dev  ## rewrite sources in the house's format, and the generated parts of documents
 	@$(BIN)/ruff check --quiet --select I --fix $(PYTHON_SOURCES)
 	@$(BIN)/ruff format --quiet $(PYTHON_SOURCES)
 	@$(BIN)/clang-format --style=file:native/.clang-format -i $(C_SOURCES)
+	@$(BIN)/python -m tests.contract.documents
 
 # $(call c-tests,NAME,CMAKE OPTIONS,WRAPPER): configure, build and run the C tests in build/NAME.
 define c-tests
 @$(CMAKE) -S native -B build/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM='$(NINJA)' -DSP_BUILD_TESTS=ON \
-  -DSP_BUILD_EXTENSION=OFF --log-level=WARNING $(2)
+  -DSP_BUILD_EXTENSION=OFF $(2) >/dev/null
 @$(CMAKE) --build build/$(1) -- --quiet
 @echo "C tests, $(1):"
 @$(3) build/$(1)/sp_test

@@ -27,7 +27,7 @@ DOCUMENTS = ("README.md", "sdk/README.md", "native/README.md", "tests/README.md"
 BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-TABLE = re.compile(r"(?<=<!-- kernels -->\n\n).*?(?=\n<!-- /kernels -->)", re.DOTALL)
+TABLE = re.compile(r"(?<=<!-- kernels -->\n).*?(?=<!-- /kernels -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def generated(document: str) -> str:
         return f"<!-- {note} -->\n```text\n{help_text(note.removeprefix('help: '))}```"
 
     text = BLOCK.sub(renew, (ROOT / document).read_text())
-    return TABLE.sub(lambda _: kernels.table(), text)
+    return TABLE.sub(lambda _: f"\n{kernels.table()}\n", text)
 
 
 if __name__ == "__main__":
