@@ -50,7 +50,7 @@ SP_TEST(rope_table_near_multiples_of_half_pi) {
       {51819, 0.0000263147f, 0.0f},
   };
   const float one = 1.0f;
-  for (size_t i = 0; i < 3; i++) {
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     float c, s;
     sp_rope_table(&c, &s, &one, 1, known[i].position);
     sp_test_label("position=%d", (int)known[i].position);
