@@ -21,15 +21,10 @@ static uint64_t read_all(void *state, unsigned index) {
     const stretch *all = state;
     const uint64_t *base = all->base + (size_t)index * all->words;
     uint64_t lane[LANES] = {0};
-    for (size_t i = 0; i < all->words; i += LANES) {
-        for (size_t j = 0; j < LANES; j++) {
-            lane[j] += base[i + j];
-        }
-    }
+    for (size_t i = 0; i < all->words; i += LANES)
+        for (size_t j = 0; j < LANES; j++) lane[j] += base[i + j];
     uint64_t sum = 0;
-    for (size_t j = 0; j < LANES; j++) {
-        sum += lane[j];
-    }
+    for (size_t j = 0; j < LANES; j++) sum += lane[j];
     all->sums[(size_t)index * SP_LINE / sizeof(uint64_t)] = sum;
     return all->words * sizeof(uint64_t);
 }
@@ -39,37 +34,26 @@ static sp_status best_of_rounds(unsigned threads, stretch *memory, double *bytes
     for (int round = 0; round < ROUNDS; round++) {
         double rate;
         sp_status status = sp_probe_round(threads, read_all, memory, &rate);
-        if (status != SP_OK) {
-            return status;
-        }
+        if (status != SP_OK) return status;
         *bytes_per_second = rate > *bytes_per_second ? rate : *bytes_per_second;
     }
     return SP_OK;
 }
 
 sp_status sp_probe_read_bandwidth(unsigned threads, size_t bytes, double *bytes_per_second) {
-    if (threads < 1 || threads > SP_PROBE_THREADS) {
-        return SP_ERR_ARGUMENT;
-    }
+    if (threads < 1 || threads > SP_PROBE_THREADS) return SP_ERR_ARGUMENT;
     size_t words = bytes / threads / sizeof(uint64_t) / LANES * LANES;
-    if (words == 0) {
-        return SP_ERR_ARGUMENT;
-    }
+    if (words == 0) return SP_ERR_ARGUMENT;
     sp_region region;
     sp_status status = sp_region_reserve(&region, words * threads * sizeof(uint64_t));
-    if (status != SP_OK) {
-        return status;
-    }
+    if (status != SP_OK) return status;
 #ifdef MADV_HUGEPAGE
     (void)madvise(region.base, region.bytes, MADV_HUGEPAGE);  // a wish; small pages cost a tenth
 #endif
     uint64_t *base = region.base;
-    for (size_t i = 0; i < words * threads; i++) {
-        base[i] = i;  // untouched pages all read the same zero page
-    }
+    for (size_t i = 0; i < words * threads; i++) base[i] = i;  // untouched pages all read the same zero page
     uint64_t *sums = sp_alloc(threads, SP_LINE);
-    status = sums == NULL ? SP_ERR_MEMORY
-                          : best_of_rounds(threads, &(stretch){base, words, sums}, bytes_per_second);
+    status = sums == NULL ? SP_ERR_MEMORY : best_of_rounds(threads, &(stretch){base, words, sums}, bytes_per_second);
     sp_free(sums);
     sp_region_release(&region);
     return status;

@@ -36,25 +36,19 @@ static uint64_t rounds_per_slice(loop_fn loop) {
     for (uint64_t rounds = 1024;; rounds *= 2) {
         uint64_t start = sp_clock_ns();
         loop(rounds);
-        if (sp_clock_ns() - start >= SLICE_NS / 2) {
-            return rounds * 2;
-        }
+        if (sp_clock_ns() - start >= SLICE_NS / 2) return rounds * 2;
     }
 }
 
 sp_status sp_probe_int8_peak(unsigned threads, sp_tier tier, double *ops_per_second) {
     loop_fn loop = loop_of(tier);
-    if (loop == NULL) {
-        return SP_ERR_UNSUPPORTED;
-    }
+    if (loop == NULL) return SP_ERR_UNSUPPORTED;
     slice state = {loop, rounds_per_slice(loop)};
     double best = 0.0;
     for (int i = 0; i < SLICES; i++) {
         double rate = 0.0;
         sp_status status = sp_probe_round(threads, run_slice, &state, &rate);
-        if (status != SP_OK) {
-            return status;
-        }
+        if (status != SP_OK) return status;
         best = rate > best ? rate : best;
     }
     *ops_per_second = best;

@@ -9,14 +9,10 @@ uint64_t sp_probe_int8_ref(uint64_t rounds) {
     volatile int8_t factor = 1;
     int8_t a[LANES];
     int32_t sum = 0;
-    for (size_t i = 0; i < LANES; i++) {
-        a[i] = (int8_t)i;
-    }
+    for (size_t i = 0; i < LANES; i++) a[i] = (int8_t)i;
     for (uint64_t round = 0; round < rounds; round++) {
         int8_t b = factor;
-        for (size_t i = 0; i < LANES; i++) {
-            sum += a[i] * b;
-        }
+        for (size_t i = 0; i < LANES; i++) sum += a[i] * b;
     }
     factor = sum == INT32_MIN ? 2 : 1;  // uses the sum
     return rounds * LANES * OPS;

@@ -24,12 +24,8 @@ typedef struct runner {
 static void *run(void *argument) {
     runner *self = argument;
     atomic_fetch_add(&self->gate->waiting, 1);
-    while (!atomic_load_explicit(&self->gate->open, memory_order_acquire)) {
-        sched_yield();
-    }
-    if (atomic_load(&self->gate->cancelled)) {
-        return NULL;
-    }
+    while (!atomic_load_explicit(&self->gate->open, memory_order_acquire)) sched_yield();
+    if (atomic_load(&self->gate->cancelled)) return NULL;
     self->start = sp_clock_ns();
     self->work = self->fn(self->state, self->index);
     self->end = sp_clock_ns();
@@ -37,9 +33,7 @@ static void *run(void *argument) {
 }
 
 sp_status sp_probe_round(unsigned threads, sp_probe_fn fn, void *state, double *work_per_second) {
-    if (threads < 1 || threads > SP_PROBE_THREADS) {
-        return SP_ERR_ARGUMENT;
-    }
+    if (threads < 1 || threads > SP_PROBE_THREADS) return SP_ERR_ARGUMENT;
     gate gate = {0};
     runner runners[SP_PROBE_THREADS];
     unsigned started = 0;
@@ -50,9 +44,7 @@ sp_status sp_probe_round(unsigned threads, sp_probe_fn fn, void *state, double *
             break;
         }
     }
-    while (atomic_load(&gate.waiting) < started) {
-        sched_yield();
-    }
+    while (atomic_load(&gate.waiting) < started) sched_yield();
     atomic_store_explicit(&gate.open, true, memory_order_release);
     uint64_t work = 0, first = UINT64_MAX, last = 0;
     for (unsigned i = 0; i < started; i++) {
@@ -61,9 +53,7 @@ sp_status sp_probe_round(unsigned threads, sp_probe_fn fn, void *state, double *
         first = runners[i].start < first ? runners[i].start : first;
         last = runners[i].end > last ? runners[i].end : last;
     }
-    if (started < threads) {
-        return SP_ERR_SYSTEM;
-    }
+    if (started < threads) return SP_ERR_SYSTEM;
     *work_per_second = (double)work * 1e9 / (double)(last > first ? last - first : 1);
     return SP_OK;
 }
