@@ -32,11 +32,13 @@ SP_TEMPLATE void sp_gemm_q_avx2_m(sp_weight_kind kind, const sp_gemm_q_args *arg
     const uint8_t *w = args->w;
     const int8_t *a = args->a + 4 * t0;
     __m256 acc[SP_GEMM_TOKENS][2];
+    SP_UNROLL
     for (int t = 0; t < m; t++) acc[t][0] = acc[t][1] = _mm256_setzero_ps();
 
     for (size_t g = 0; g < args->groups; g++) {
         const size_t at = g * width + t0;
         __m256i dot[SP_GEMM_TOKENS][2];
+        SP_UNROLL
         for (int t = 0; t < m; t++) {
             dot[t][0] = kind == SP_WEIGHT_Q4S ? _mm256_set1_epi32(args->an[at + (size_t)t] * 8) : _mm256_setzero_si256();
             dot[t][1] = dot[t][0];
@@ -45,11 +47,13 @@ SP_TEMPLATE void sp_gemm_q_avx2_m(sp_weight_kind kind, const sp_gemm_q_args *arg
             for (int half = 0; half < 2; half++) {
                 const __m256i v = _mm256_load_si256((const __m256i *)(w + 32 * half));
                 const __m256i even = kind == SP_WEIGHT_Q8S ? v : _mm256_and_si256(v, low);
+                SP_UNROLL
                 for (int t = 0; t < m; t++) {
                     dot[t][half] = sp_dot_quad(kind, dot[t][half], even, sp_quad_bcast(a + 4 * t));
                 }
                 if (kind == SP_WEIGHT_Q8S) continue;
                 const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(v, 4), low);
+                SP_UNROLL
                 for (int t = 0; t < m; t++) {
                     dot[t][half] = sp_dot_quad(kind, dot[t][half], odd, sp_quad_bcast(a + quad + 4 * t));
                 }
@@ -58,17 +62,20 @@ SP_TEMPLATE void sp_gemm_q_avx2_m(sp_weight_kind kind, const sp_gemm_q_args *arg
         }
         for (int half = 0; half < 2; half++) {
             const __m256 d = _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(args->wd + 16 * g + 8 * half)));
+            SP_UNROLL
             for (int t = 0; t < m; t++) {
                 const __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(args->ad[at + (size_t)t]));
                 acc[t][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[t][half]), scale, acc[t][half]);
             }
             if (kind != SP_WEIGHT_Q4A) continue;
             const __m256 min = _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(args->wm + 16 * g + 8 * half)));
+            SP_UNROLL
             for (int t = 0; t < m; t++) {
                 acc[t][half] = _mm256_fmadd_ps(min, _mm256_set1_ps(args->as[at + (size_t)t]), acc[t][half]);
             }
         }
     }
+    SP_UNROLL
     for (int t = 0; t < m; t++) {
         float *y = args->y + (t0 + (size_t)t) * args->ldy;
         _mm256_storeu_ps(y, acc[t][0]);

@@ -27,10 +27,12 @@ SP_TEMPLATE void sp_gemm_q_avx512_m(sp_weight_kind kind, const sp_gemm_q_args *a
     const float *ad = args->ad + t0, *as = args->as + t0;
     const int32_t *an = args->an + t0;
     __m512 acc[SP_GEMM_TOKENS];
+    SP_UNROLL
     for (int t = 0; t < m; t++) acc[t] = _mm512_setzero_ps();
 
     for (size_t g = 0; g < args->groups; g++) {
         __m512i dot[SP_GEMM_TOKENS];
+        SP_UNROLL
         for (int t = 0; t < m; t++) {
             if (kind == SP_WEIGHT_Q4A) dot[t] = _mm512_setzero_si512();
             else dot[t] = _mm512_slli_epi32(_mm512_set1_epi32(an[t]), kind == SP_WEIGHT_Q4S ? 3 : 7);
@@ -39,27 +41,33 @@ SP_TEMPLATE void sp_gemm_q_avx512_m(sp_weight_kind kind, const sp_gemm_q_args *a
             const __m512i v = _mm512_load_si512(w);
             if (kind == SP_WEIGHT_Q8S) {
                 const __m512i u = _mm512_xor_si512(v, flip);
+                SP_UNROLL
                 for (int t = 0; t < m; t++) dot[t] = sp_dot_bcast(dot[t], u, a + 4 * t);
                 a += quad;
             } else {
                 const __m512i even = _mm512_and_si512(v, low);
                 const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(v, 4), low);
+                SP_UNROLL
                 for (int t = 0; t < m; t++) dot[t] = sp_dot_bcast(dot[t], even, a + 4 * t);
+                SP_UNROLL
                 for (int t = 0; t < m; t++) dot[t] = sp_dot_bcast(dot[t], odd, a + quad + 4 * t);
                 a += 2 * quad;
             }
         }
         const __m512 d = _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(args->wd + 16 * g)));
+        SP_UNROLL
         for (int t = 0; t < m; t++) {
             const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(ad[t]));
             acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t]), scale, acc[t]);
         }
         if (kind == SP_WEIGHT_Q4A) {
             const __m512 min = _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(args->wm + 16 * g)));
+            SP_UNROLL
             for (int t = 0; t < m; t++) acc[t] = _mm512_fmadd_ps(min, _mm512_set1_ps(as[t]), acc[t]);
         }
         ad += width, as += width, an += width;
     }
+    SP_UNROLL
     for (int t = 0; t < m; t++) _mm512_storeu_ps(args->y + (t0 + (size_t)t) * args->ldy, acc[t]);
 }
 

@@ -7,6 +7,7 @@
 SP_TEMPLATE void tile(const sp_gemm_f_args *args, const int m) {
     const float *b = args->b, *a = args->a;
     __m256 acc[6][2];
+    SP_UNROLL
     for (int i = 0; i < m; i++) {
         const float *y = args->y + (size_t)i * args->ldy;
         acc[i][0] = args->accumulate ? _mm256_loadu_ps(y) : _mm256_setzero_ps();
@@ -14,12 +15,14 @@ SP_TEMPLATE void tile(const sp_gemm_f_args *args, const int m) {
     }
     for (size_t k = 0; k < args->k; k++, a++, b += args->step) {
         const __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
+        SP_UNROLL
         for (int i = 0; i < m; i++) {
             const __m256 v = _mm256_broadcast_ss(a + (size_t)i * args->lda);
             acc[i][0] = _mm256_fmadd_ps(v, b0, acc[i][0]);
             acc[i][1] = _mm256_fmadd_ps(v, b1, acc[i][1]);
         }
     }
+    SP_UNROLL
     for (int i = 0; i < m; i++) {
         _mm256_storeu_ps(args->y + (size_t)i * args->ldy, acc[i][0]);
         _mm256_storeu_ps(args->y + (size_t)i * args->ldy + 8, acc[i][1]);

@@ -15,7 +15,9 @@ SP_TEMPLATE void tile(const sp_gemm_f_args *args, const int m, const int strips)
     const float *b = args->b, *a = args->a;
     const size_t lda = args->lda, strip = args->strip, step = args->step;
     __m512 acc[6][4];
+    SP_UNROLL
     for (int i = 0; i < m; i++) {
+        SP_UNROLL
         for (int j = 0; j < strips; j++) {
             const float *y = args->y + (size_t)i * args->ldy + 16 * (size_t)j;
             acc[i][j] = args->accumulate ? _mm512_loadu_ps(y) : _mm512_setzero_ps();
@@ -23,12 +25,17 @@ SP_TEMPLATE void tile(const sp_gemm_f_args *args, const int m, const int strips)
     }
     for (size_t k = 0; k < args->k; k++, a++, b += step) {
         __m512 v[4];
+        SP_UNROLL
         for (int j = 0; j < strips; j++) v[j] = _mm512_loadu_ps(b + (size_t)j * strip);
+        SP_UNROLL
         for (int i = 0; i < m; i++) {
+            SP_UNROLL
             for (int j = 0; j < strips; j++) acc[i][j] = fma_bcast(acc[i][j], v[j], a + (size_t)i * lda);
         }
     }
+    SP_UNROLL
     for (int i = 0; i < m; i++) {
+        SP_UNROLL
         for (int j = 0; j < strips; j++) {
             _mm512_storeu_ps(args->y + (size_t)i * args->ldy + 16 * (size_t)j, acc[i][j]);
         }

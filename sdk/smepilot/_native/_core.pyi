@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The typed surface of the extension, by floor of the C engine, lowest first.
 
-from typing import Literal, Self, TypedDict
+from collections.abc import Sequence
+from typing import Any, Literal, Self, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
 
 # ---- floor A: the machine (cpu.pxi)
 
@@ -57,3 +61,99 @@ class Pool:
     def threads(self) -> int: ...
     def counts(self) -> list[int]: ...
     def placement(self) -> list[_Placement]: ...
+
+# ---- floor A: packed layouts (layout.pxi)
+
+_Buffer = memoryview | bytes | NDArray[np.uint8]
+
+def packed_bytes(format: str, rows: int, k: int) -> int: ...
+def pack(format: str, k: int, source: _Buffer, order: NDArray[np.int64], out: memoryview | NDArray[np.uint8]) -> None: ...
+def unpack_row(format: str, k: int, panels: _Buffer, row: int) -> NDArray[np.float32]: ...
+
+# ---- floor B: kernels (registry.pxi)
+
+class _Tier(TypedDict):
+    name: str
+    built: bool
+    supported: bool
+
+class _Kernel(TypedDict):
+    name: str
+    tier: str
+    mr: int
+    nr: int
+    slot: int
+    chosen: bool
+
+def tiers() -> list[_Tier]: ...
+def kernels(use: Sequence[str] | None = None) -> list[_Kernel]: ...
+
+# ---- floor D: KV pages (kv.pxi)
+
+class KvPool:
+    def __init__(self, *, layers: int, heads: int, head_dim: int, dtype: str, pages: int) -> None: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def free(self) -> int: ...
+    @property
+    def page_bytes(self) -> int: ...
+    def alloc(self) -> int: ...
+    def hold(self, page: int, /) -> None: ...
+    def release(self, page: int, /) -> None: ...
+
+# ---- floor F: programs (program.pxi)
+
+_Linear = tuple[int, str, int, int]  # address, format, k, rows
+_Act = tuple[int, int, int, int, int, int]  # k, offsets of rows, values, scales, negated sums, scaled sums
+
+def attention_partial_bytes(
+    *, heads: int, kv_heads: int, head_dim: int, workers: int, max_spans: int, max_blocks: int
+) -> int: ...
+
+class Program:
+    def __init__(
+        self,
+        pool: Pool,
+        kv: KvPool,
+        *,
+        tiers: Sequence[str],
+        arena_bytes: int,
+        max_tokens: int,
+        vocab: int,
+        heads: int,
+        kv_heads: int,
+        head_dim: int,
+        d_model: int,
+        owner: Any,
+    ) -> None: ...
+    def add_embed(self, table: _Linear, x_at: int, cos_at: int, sin_at: int, inv_freq: Sequence[float]) -> None: ...
+    def add_norm(self, weight: int, eps: float, x_at: int, out: _Act, gather: bool) -> None: ...
+    def add_qkv(
+        self,
+        linear: Sequence[_Linear],
+        act: _Act,
+        q_at: int,
+        cos_at: int,
+        sin_at: int,
+        layer: int,
+        head_dim: int,
+        q_scale: float,
+    ) -> None: ...
+    def add_attention(self, q_at: int, out: _Act, layer: int, heads: tuple[int, int, int], partial_at: int) -> None: ...
+    def add_pack(self, act: _Act) -> None: ...
+    def add_project(self, linear: _Linear, act: _Act, x_at: int) -> None: ...
+    def add_gate_up(self, gate: _Linear, up: _Linear, act: _Act, out: _Act) -> None: ...
+    def add_logits(self, linear: _Linear, act: _Act) -> None: ...
+    def run(
+        self,
+        ids: NDArray[np.int32],
+        positions: NDArray[np.int32],
+        spans: NDArray[np.int32],
+        pages: NDArray[np.int32],
+        logit_rows: NDArray[np.int32],
+        logits: NDArray[np.float32],
+    ) -> None: ...
+    def cancel(self) -> None: ...
+    def counts(self) -> dict[str, int]: ...
+    def seconds(self) -> dict[str, float]: ...

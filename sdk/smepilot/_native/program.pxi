@@ -124,18 +124,18 @@ cdef class Program:
     cdef KvPool kv
     cdef object owner
     cdef float *inv_freq
+    cdef sp_kernel_set kernels
     cdef int32_t vocab
     cdef int32_t max_tokens
 
-    def __cinit__(self, pool: Pool, kv: KvPool, *, tiers: Sequence[str], arena_bytes: int, max_tokens: int, vocab: int,
+    def __cinit__(self, pool: Pool, kv: KvPool, *, tiers: _Sequence[str], arena_bytes: int, max_tokens: int, vocab: int,
                   heads: int, kv_heads: int, head_dim: int, d_model: int, owner: object):
         self.pool, self.kv, self.owner = pool, kv, owner
         self.vocab, self.max_tokens = vocab, max_tokens
-        cdef sp_kernel_set kernels
-        sp_kernel_select(&kernels, tier_bits(tiers))
+        sp_kernel_select(&self.kernels, tier_bits(tiers))
         check(sp_pool_reserve_scratch(pool.ptr, sp_op_scratch_bytes(max_tokens, heads, kv_heads, head_dim, d_model)),
               "reserving the workers' scratch memory")
-        check(sp_program_create(&self.ptr, pool.ptr, kv.ptr, &kernels, arena_bytes), "making the program")
+        check(sp_program_create(&self.ptr, pool.ptr, kv.ptr, &self.kernels, arena_bytes), "making the program")
 
     def __dealloc__(self):
         sp_program_destroy(self.ptr)
@@ -144,7 +144,7 @@ cdef class Program:
     cdef int add(self, sp_step *step) except -1:
         return check(sp_program_add(self.ptr, step), "adding a step")
 
-    def add_embed(self, table, x_at: int, cos_at: int, sin_at: int, inv_freq: Sequence[float]) -> None:
+    def add_embed(self, table, x_at: int, cos_at: int, sin_at: int, inv_freq: _Sequence[float]) -> None:
         """Token ids to rows of x, positions to cosines and sines."""
         cdef sp_step step
         cdef size_t i
@@ -222,6 +222,8 @@ cdef class Program:
         Raises InvalidParameterError for anything out of range, CancelledError after `cancel`.
         """
         cdef sp_batch batch
+        cdef const int32_t *wanted = NULL
+        cdef float *out = NULL
         cdef Py_ssize_t i, tokens = ids.shape[0], count = spans.shape[0]
         if not 0 < tokens <= self.max_tokens or positions.shape[0] != tokens or count < 1 or count > tokens:
             raise _errors.InvalidParameterError(f"a step takes 1 to {self.max_tokens} tokens, not {tokens}")
@@ -233,6 +235,8 @@ cdef class Program:
         for i in range(logit_rows.shape[0]):
             if not 0 <= logit_rows[i] < tokens:
                 raise _errors.InvalidParameterError(f"logits wanted of row {logit_rows[i]} of {tokens}")
+        if logit_rows.shape[0]:
+            wanted, out = &logit_rows[0], &logits[0, 0]
         cdef sp_span *list = <sp_span *>c_malloc(count * sizeof(sp_span))
         cdef sp_status status
         if list == NULL:
@@ -240,8 +244,7 @@ cdef class Program:
         try:
             self.fill_spans(list, positions, spans, pages)
             batch = sp_batch(tokens, &ids[0], &positions[0], list, count,
-                             &logit_rows[0] if logit_rows.shape[0] else NULL, logit_rows.shape[0],
-                             &logits[0, 0] if logit_rows.shape[0] else NULL)
+                             wanted, logit_rows.shape[0], out)
             with nogil:
                 status = sp_program_run(self.ptr, &batch)
             check(status, "the forward pass")
@@ -272,6 +275,12 @@ cdef class Program:
     def cancel(self) -> None:
         """Makes the run in progress stop between two tiles; without one, does nothing."""
         sp_program_cancel(self.ptr)
+
+    def counts(self) -> dict[str, int]:
+        """Calls of each kernel that has run, by name."""
+        cdef int i
+        calls = self.pool.counts()
+        return {self.kernels.k[i].name.decode(): calls[i] for i in range(<int>SP_SLOT_COUNT) if calls[i]}
 
     def seconds(self) -> dict[str, float]:
         """Seconds spent per kind of operator since the program was made."""

@@ -43,7 +43,7 @@ cdef uint32_t tier_bits(names) except 0:
     return bits
 
 
-def kernels(use: Sequence[str] | None = None) -> list[dict]:
+def kernels(use: _Sequence[str] | None = None) -> list[dict]:
     """All built kernels: name, tier, tile, and whether a run restricted to the tiers `use` would choose it."""
     cdef sp_kernel_set chosen
     cdef size_t count, i

@@ -7,7 +7,7 @@ parameters. It holds no weights and runs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from smepilot.arch import llama
 from smepilot.arch.config import ModelConfig, ParameterNames
 from smepilot.errors import UnsupportedModelError
 
-_ARCHITECTURES = {"llama": llama}
+_Reader = Callable[[Mapping[str, Any], Mapping[str, Any], str, NDArray[np.float32] | None], ModelConfig]
+_ARCHITECTURES: Mapping[str, _Reader] = {"llama": llama.config}
 
 
 def from_metadata(
@@ -40,10 +41,10 @@ def from_metadata(
         FileFormatError: Values are missing or contradict each other.
     """
     name = metadata.get("general.architecture")
-    if name not in _ARCHITECTURES:
+    if not isinstance(name, str) or name not in _ARCHITECTURES:
         known = ", ".join(sorted(_ARCHITECTURES))
         raise UnsupportedModelError(f"{where}: architecture {name!r} is not supported; this version runs: {known}")
-    return _ARCHITECTURES[name].config(metadata, tensors, where, rope_factors)
+    return _ARCHITECTURES[name](metadata, tensors, where, rope_factors)
 
 
 __all__ = ["ModelConfig", "ParameterNames", "from_metadata"]

@@ -65,14 +65,16 @@ class ModelConfig:
             raise FileFormatError(f"{self.name}: {self.n_heads} heads do not divide into {self.n_kv_heads} KV heads")
         if self.head_dim % 8 or self.head_dim > MAX_HEAD_DIM:
             raise UnsupportedModelError(
-                f"{self.name}: head size {self.head_dim} is not supported; it must be a multiple of 8 up to {MAX_HEAD_DIM}"
+                f"{self.name}: head size {self.head_dim} is not supported; "
+                f"it must be a multiple of 8 up to {MAX_HEAD_DIM}"
             )
         for field in ("d_model", "d_ff"):
             if getattr(self, field) % 8:
                 raise UnsupportedModelError(f"{self.name}: {field} {getattr(self, field)} is not a multiple of 8")
         if len(self.inv_freq) != self.head_dim // 2:
             raise FileFormatError(
-                f"{self.name}: {len(self.inv_freq)} rotary frequencies for a head of {self.head_dim}; partial rotation is not supported"
+                f"{self.name}: {len(self.inv_freq)} rotary frequencies for a head of {self.head_dim}; "
+                "partial rotation is not supported"
             )
 
     @property

@@ -75,7 +75,9 @@ def config(
         raise UnsupportedModelError(f"{where}: keys and values of different length are not supported")
     rotated = _count(metadata, "llama.rope.dimension_count", where, head_dim)
     if rotated != head_dim:
-        raise UnsupportedModelError(f"{where}: {rotated} of {head_dim} dimensions rotated; partial rotation is not supported")
+        raise UnsupportedModelError(
+            f"{where}: {rotated} of {head_dim} dimensions rotated; partial rotation is not supported"
+        )
     if _count(metadata, "llama.expert_count", where, 0):
         raise UnsupportedModelError(f"{where}: mixtures of experts are not supported for architecture 'llama'")
     if names.embedding not in tensors:
