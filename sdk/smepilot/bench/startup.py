@@ -18,7 +18,7 @@ from smepilot.errors import RuntimeFault
 # 32 tokens for SmolLM2's tokenizer.
 PROMPT = (
     "The sun had set behind the hills, and the last boats were coming home across the bay. "
-    "On the pier an old man was waiting for his"
+    "On the pier an old man was waiting for his son to return"
 )
 CONTEXT = 2048
 
@@ -29,6 +29,7 @@ setting = json.loads(sys.argv[3])
 engine = smepilot.Engine.open(sys.argv[1], **setting)
 for chunk in engine.stream(sys.argv[2], max_tokens=1, temperature=0.0, ignore_eos=True):
     print(chunk.text, flush=True)
+print(flush=True)  # a token without text was generated as well
 """
 
 _LLAMA = """
@@ -38,6 +39,7 @@ setting = json.loads(sys.argv[3])
 engine = llama_cpp.Llama(sys.argv[1], verbose=False, **setting)
 for chunk in engine.create_completion(sys.argv[2], max_tokens=1, temperature=0.0, stream=True):
     print(chunk["choices"][0]["text"], flush=True)
+print(flush=True)
 """
 
 
