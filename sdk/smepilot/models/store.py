@@ -55,7 +55,7 @@ class Store:
         name = None if _is_path(text) else self._canonical(text)
         revision = read_revision(self._folder(name)) if name else None
         if name is None or (revision is None and self._find(name) is None):
-            return self._existing_path(Path(text))
+            return self._existing_path(text)
         if revision is None:
             raise NotFoundError(f"model {name!r} is not on this machine; run `smepilot pull {name}`")
         path = self._folder(name) / revision.file
@@ -162,16 +162,17 @@ class Store:
         entry = self._find(name)
         return entry.name if entry else None
 
-    def _existing_path(self, path: Path) -> Path:
+    def _existing_path(self, text: str) -> Path:
+        path = Path(text)
         try:
-            if path.exists():
+            if text and path.exists():
                 return path
         except OSError:  # a folder on the way may not be entered: whoever opens the path will hear why
             return path
-        if _is_path(str(path)):
+        if _is_path(text):
             raise NotFoundError(f"{path}: no such file; check the path")
         names = ", ".join(entry.name for entry in self._entries)
-        raise NotFoundError(f"no model is named {str(path)!r}; known are {names}, or give the path of a .gguf file")
+        raise NotFoundError(f"no model is named {text!r}; known are {names}, or give the path of a .gguf file")
 
     def _folder(self, name: str) -> Path:
         family, _, size = name.partition(":")
@@ -227,7 +228,6 @@ class Store:
             check_file(path, entry.size, entry.sha256, Progress("verify", entry.size, on_event))
             write_revision(scratch, _revision(entry))
             with paths.disk_errors(folder):
-                (scratch / "pip.log").unlink(missing_ok=True)
                 folder.parent.mkdir(parents=True, exist_ok=True)
                 if folder.exists():  # a stored model that is no longer whole
                     shutil.rmtree(folder)
