@@ -134,11 +134,9 @@ class Session:
     def _visible(self, completion: Completion) -> tuple[list[int], str]:
         """The longest run of generated tokens whose text begins the answer, with that text.
 
-        All of them as a rule; fewer where a stop string or an unfinished character was cut off.
+        All of them as a rule; fewer where a stop string was cut off.
         """
         kept = list(completion.tokens)
-        while True:
-            text = self._engine._prompter.tokenizer.decode(kept, continuation=True)
-            if completion.text.startswith(text) and not text.endswith("\ufffd"):
-                return kept, text
+        while not completion.text.startswith(text := self._engine._prompter.tokenizer.decode(kept, continuation=True)):
             kept.pop()
+        return kept, text

@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     module.configure(parser)
     parser.add_argument("--debug", action="store_true", help="show tracebacks and log messages")
-    args = parser.parse_args(first.rest)
+    args = parser.parse_intermixed_args(first.rest)
     args.debug |= first.debug
     return _guarded(module.run, args)
 
