@@ -9,6 +9,7 @@ PYTHON ?= python3
 MODEL ?= smollm2:135m
 ARGS ?=
 PYTEST_ARGS ?=
+PEERS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -130,9 +131,22 @@ comma := ,
 
 # ---- measure
 
-peers: $(VENV)/dev  ## build llama-cpp-python for `smepilot bench --vs-llama-cpp` (20 minutes on 2 cores)
-	$(SAY) "building llama-cpp-python"
-	@CMAKE_ARGS='-DGGML_NATIVE=ON' $(PIP) install --no-binary llama-cpp-python 'llama-cpp-python==0.3.36' >&2
+# Both engines as a user installs them: ours as a wheel, llama.cpp built natively from its Python package's sources.
+PEERS_ENV := build/peers
+PEERS_PIP := $(PEERS_ENV)/bin/python -m pip --quiet --no-input --disable-pip-version-check
+
+$(PEERS_ENV)/built: $(VENV)/tools
+	$(SAY) "building llama-cpp-python in $(PEERS_ENV) (10 to 30 minutes on 2 cores)"
+	@$(BIN)/python -m venv $(PEERS_ENV) >&2
+	@$(PEERS_PIP) install --no-binary llama-cpp-python 'llama-cpp-python==0.3.36' >&2
+	@touch $@
+
+peers: $(PEERS_ENV)/built  ## measure against llama.cpp, every promise or those that PEERS="WORD ..." names (an hour)
+	@rm -f $(PEERS_ENV)/smepilot-*.whl
+	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(PEERS_ENV) . >&2
+	@$(PEERS_PIP) install "$$(echo $(PEERS_ENV)/smepilot-*.whl)[test]" >&2
+	@$(PEERS_PIP) install --force-reinstall --no-deps $(PEERS_ENV)/smepilot-*.whl >&2
+	@$(PEERS_ENV)/bin/python -m tests.bench.peers $(PEERS)
 
 clean:  ## remove .venv and everything built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
