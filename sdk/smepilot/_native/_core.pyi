@@ -62,9 +62,13 @@ class Pool:
     def counts(self) -> list[int]: ...
     def placement(self) -> list[_Placement]: ...
 
-# ---- floor A: packed layouts (layout.pxi)
-
 _Buffer = memoryview | bytes | NDArray[np.uint8]
+
+# ---- beside the floors: vocabularies of model files (gguf.pxi)
+
+def index_strings(data: _Buffer, offset: int, count: int) -> NDArray[np.uint64]: ...
+
+# ---- floor A: packed layouts (layout.pxi)
 
 def packed_bytes(format: str, rows: int, k: int) -> int: ...
 def pack(format: str, k: int, source: _Buffer, order: NDArray[np.int64], out: memoryview | NDArray[np.uint8]) -> None: ...
@@ -101,6 +105,30 @@ class KvPool:
     def alloc(self) -> int: ...
     def hold(self, page: int, /) -> None: ...
     def release(self, page: int, /) -> None: ...
+
+# ---- floor E: sampling (sample.pxi)
+
+def sample(
+    logits: NDArray[np.float32],
+    *,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    presence_penalty: float = 0.0,
+    frequency_penalty: float = 0.0,
+    recent: NDArray[np.int32] | None = None,
+    answer: int | None = None,
+    bias_ids: NDArray[np.int32] | None = None,
+    bias_values: NDArray[np.float32] | None = None,
+    seed: int = 0,
+    draw: int = 0,
+    tiers: Sequence[str] | None = None,
+) -> int: ...
+def argmax(logits: NDArray[np.float32]) -> int: ...
+def log_softmax_at(logits: NDArray[np.float32], token: int) -> float: ...
+def philox(key: int, counter: int) -> tuple[int, int, int, int]: ...
 
 # ---- floor F: programs (program.pxi)
 
