@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.contract import kernels
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-DOCUMENTS = ("README.md", "sdk/README.md", "native/README.md", "tests/README.md")
+DOCUMENTS = ("README.md", "sdk/README.md", "native/README.md", "tests/README.md", "tests/bench/README.md")
 
 BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
