@@ -17,41 +17,30 @@
 // Requests left before memory "runs out"; negative: never. A test's switch, not state of the engine.
 static atomic_long allowance = -1;
 
-void sp_memory_fail_from(long nth) {
-    atomic_store(&allowance, nth > 0 ? nth - 1 : -1);
-}
+void sp_memory_fail_from(long nth) { atomic_store(&allowance, nth > 0 ? nth - 1 : -1); }
 
 static bool refused(void) {
     long left = atomic_load_explicit(&allowance, memory_order_relaxed);
-    while (left > 0) {
-        if (atomic_compare_exchange_weak(&allowance, &left, left - 1)) {
-            return false;
-        }
-    }
+    while (left > 0)
+        if (atomic_compare_exchange_weak(&allowance, &left, left - 1)) return false;
     return left == 0;
 }
 
 bool sp_size_mul(size_t a, size_t b, size_t *out) {
     size_t product;
-    if (__builtin_mul_overflow(a, b, &product)) {
-        return false;
-    }
+    if (__builtin_mul_overflow(a, b, &product)) return false;
     *out = product;
     return true;
 }
 
 bool sp_size_add(size_t a, size_t b, size_t *out) {
     size_t sum;
-    if (__builtin_add_overflow(a, b, &sum)) {
-        return false;
-    }
+    if (__builtin_add_overflow(a, b, &sum)) return false;
     *out = sum;
     return true;
 }
 
-void *sp_alloc(size_t count, size_t size) {
-    return sp_alloc_aligned(SP_ALIGN, count, size);
-}
+void *sp_alloc(size_t count, size_t size) { return sp_alloc_aligned(SP_ALIGN, count, size); }
 
 void *sp_alloc_aligned(size_t align, size_t count, size_t size) {
     SP_ASSERT(align >= SP_ALIGN && (align & (align - 1)) == 0);
@@ -64,34 +53,24 @@ void *sp_alloc_aligned(size_t align, size_t count, size_t size) {
     return memset(block, 0, bytes);
 }
 
-void sp_free(void *block) {
-    free(block);
-}
+void sp_free(void *block) { free(block); }
 
-static size_t page_size(void) {
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 sp_status sp_region_reserve(sp_region *region, size_t bytes) {
     *region = (sp_region){NULL, 0};
     size_t page = page_size(), padded;
-    if (bytes == 0 || !sp_size_add(bytes, page - 1, &padded) || padded > PTRDIFF_MAX || refused()) {
-        return SP_ERR_MEMORY;
-    }
+    if (bytes == 0 || !sp_size_add(bytes, page - 1, &padded) || padded > PTRDIFF_MAX || refused()) return SP_ERR_MEMORY;
     padded -= padded % page;
     void *base = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) {
-        return SP_ERR_MEMORY;
-    }
+    if (base == MAP_FAILED) return SP_ERR_MEMORY;
     *region = (sp_region){base, padded};
     return SP_OK;
 }
 
 sp_status sp_region_discard(sp_region *region, size_t offset, size_t bytes) {
     size_t end, page = page_size();
-    if (!sp_size_add(offset, bytes, &end) || end > region->bytes) {
-        return SP_ERR_ARGUMENT;
-    }
+    if (!sp_size_add(offset, bytes, &end) || end > region->bytes) return SP_ERR_ARGUMENT;
     char *base = region->base;
     size_t first = offset + (page - offset % page) % page;
     size_t last = end - end % page;
@@ -108,8 +87,6 @@ sp_status sp_region_discard(sp_region *region, size_t offset, size_t bytes) {
 }
 
 void sp_region_release(sp_region *region) {
-    if (region->base != NULL) {
-        munmap(region->base, region->bytes);
-    }
+    if (region->base != NULL) munmap(region->base, region->bytes);
     *region = (sp_region){NULL, 0};
 }

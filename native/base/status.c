@@ -11,6 +11,4 @@ static const char *const texts[SP_STATUS_COUNT] = {
     [SP_ERR_UNSUPPORTED] = "not supported by this build or machine",
 };
 
-const char *sp_status_text(sp_status status) {
-    return status < SP_STATUS_COUNT ? texts[status] : "unknown status";
-}
+const char *sp_status_text(sp_status status) { return status < SP_STATUS_COUNT ? texts[status] : "unknown status"; }

@@ -19,7 +19,5 @@ const char *sp_arch_name(sp_arch arch) {
 }
 
 #if !defined(__x86_64__) && !(defined(__aarch64__) && (defined(__linux__) || defined(__APPLE__)))
-void sp_cpu_detect(sp_cpu *out) {
-    *out = (sp_cpu){.arch = SP_ARCH_OTHER};
-}
+void sp_cpu_detect(sp_cpu *out) { *out = (sp_cpu){.arch = SP_ARCH_OTHER}; }
 #endif

@@ -27,9 +27,7 @@ void sp_cpu_from_sysctl(sp_cpu *out, sp_sysctl_fn look_up) {
 static bool look_up(const char *name, uint64_t *value) {
     uint64_t answer = 0;  // 4-byte answers fill the low half: these machines are little-endian
     size_t size = sizeof answer;
-    if (sysctlbyname(name, &answer, &size, NULL, 0) != 0) {
-        return false;
-    }
+    if (sysctlbyname(name, &answer, &size, NULL, 0) != 0) return false;
     *value = answer;
     return true;
 }
@@ -37,8 +35,6 @@ static bool look_up(const char *name, uint64_t *value) {
 void sp_cpu_detect(sp_cpu *out) {
     sp_cpu_from_sysctl(out, look_up);
     size_t size = sizeof out->brand;
-    if (sysctlbyname("machdep.cpu.brand_string", out->brand, &size, NULL, 0) != 0) {
-        out->brand[0] = '\0';
-    }
+    if (sysctlbyname("machdep.cpu.brand_string", out->brand, &size, NULL, 0) != 0) out->brand[0] = '\0';
 }
 #endif

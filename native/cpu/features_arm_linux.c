@@ -3,9 +3,7 @@
 // kernel's ABI, written here because older headers lack the newer ones.
 #include "cpu/features.h"
 
-static bool bit(uint64_t word, unsigned n) {
-    return word >> n & 1;
-}
+static bool bit(uint64_t word, unsigned n) { return word >> n & 1; }
 
 void sp_cpu_from_hwcap(sp_cpu *out, const sp_hwcap_facts *facts) {
     *out = (sp_cpu){.arch = SP_ARCH_ARM64};

@@ -7,9 +7,7 @@
 
 enum { OSXSAVE = 27 };
 
-static bool bit(uint64_t word, unsigned n) {
-    return word >> n & 1;
-}
+static bool bit(uint64_t word, unsigned n) { return word >> n & 1; }
 
 void sp_cpu_from_x86(sp_cpu *out, const sp_x86_facts *facts) {
     *out = (sp_cpu){.arch = SP_ARCH_X86_64};
@@ -41,17 +39,13 @@ static void read_brand(char brand[64]) {
     uint32_t words[12] = {0};
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t *w = words + 4 * i;
-        if (!__get_cpuid(0x80000002u + i, &w[0], &w[1], &w[2], &w[3])) {
-            return;
-        }
+        if (!__get_cpuid(0x80000002u + i, &w[0], &w[1], &w[2], &w[3])) return;
     }
     char text[sizeof words + 1] = {0};
     memcpy(text, words, sizeof words);
     const char *start = text + strspn(text, " ");
     size_t length = strlen(start);
-    while (length > 0 && start[length - 1] == ' ') {
-        length--;
-    }
+    while (length > 0 && start[length - 1] == ' ') length--;
     memcpy(brand, start, length);
     brand[length] = '\0';
 }

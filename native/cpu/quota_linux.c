@@ -9,9 +9,7 @@
 
 #include "base/sysfile.h"
 
-static double smaller(double a, double b) {
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
+static double smaller(double a, double b) { return a == 0 || (b != 0 && b < a) ? b : a; }
 
 static double read_v2(const char *root, const char *group) {
     char text[64];
@@ -36,14 +34,10 @@ static double read_v1(const char *root, const char *mount, const char *group) {
 static double read_upwards(const char *root, const char *mount, char *group) {
     double least = 0;
     for (;;) {
-        if (strcmp(group, "/") == 0) {
-            group[0] = '\0';
-        }
+        if (strcmp(group, "/") == 0) group[0] = '\0';
         least = smaller(least, mount == NULL ? read_v2(root, group) : read_v1(root, mount, group));
         char *slash = strrchr(group, '/');
-        if (slash == NULL) {
-            return least;
-        }
+        if (slash == NULL) return least;
         *slash = '\0';
     }
 }
@@ -53,12 +47,8 @@ static bool has_cpu(const char *controllers) {
     const char *at = controllers;
     for (;;) {
         size_t length = strcspn(at, ",");
-        if (length == 3 && strncmp(at, "cpu", 3) == 0) {
-            return true;
-        }
-        if (at[length] == '\0') {
-            return false;
-        }
+        if (length == 3 && strncmp(at, "cpu", 3) == 0) return true;
+        if (at[length] == '\0') return false;
         at += length + 1;
     }
 }
@@ -67,17 +57,11 @@ static bool has_cpu(const char *controllers) {
 static double read_group(const char *root, char *line) {
     char *controllers = strchr(line, ':');
     char *group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
-    if (group == NULL) {
-        return 0;
-    }
+    if (group == NULL) return 0;
     controllers++;
     *group++ = '\0';
-    if (controllers[0] == '\0') {
-        return read_upwards(root, NULL, group);
-    }
-    if (!has_cpu(controllers)) {
-        return 0;
-    }
+    if (controllers[0] == '\0') return read_upwards(root, NULL, group);
+    if (!has_cpu(controllers)) return 0;
     char again[1024];
     snprintf(again, sizeof again, "%s", group);
     return smaller(read_upwards(root, controllers, group), read_upwards(root, "cpu", again));
@@ -92,9 +76,7 @@ double sp_quota_read_linux(const char *root) {
     double least = 0;
     for (char *line = text; line != NULL && *line != '\0';) {
         char *next = strchr(line, '\n');
-        if (next != NULL) {
-            *next++ = '\0';
-        }
+        if (next != NULL) *next++ = '\0';
         least = smaller(least, read_group(root, line));
         line = next;
     }

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 
 void sp_cpuset_add(sp_cpuset *set, uint32_t cpu) {
-    if (cpu < SP_CPUS_MAX) {
-        set->bits[cpu / 64] |= (uint64_t)1 << cpu % 64;
-    }
+    if (cpu < SP_CPUS_MAX) set->bits[cpu / 64] |= (uint64_t)1 << cpu % 64;
 }
 
 bool sp_cpuset_has(const sp_cpuset *set, uint32_t cpu) {
@@ -17,18 +15,14 @@ bool sp_cpuset_has(const sp_cpuset *set, uint32_t cpu) {
 
 uint32_t sp_cpuset_count(const sp_cpuset *set) {
     uint32_t count = 0;
-    for (size_t i = 0; i < SP_CPUS_MAX / 64; i++) {
-        count += (uint32_t)__builtin_popcountll(set->bits[i]);
-    }
+    for (size_t i = 0; i < SP_CPUS_MAX / 64; i++) count += (uint32_t)__builtin_popcountll(set->bits[i]);
     return count;
 }
 
 // One number of at most SP_CPUS_MAX - 1 at *text, which moves past it.
 static bool parse_cpu(const char **text, uint32_t *cpu) {
     char *end;
-    if (**text < '0' || **text > '9') {
-        return false;
-    }
+    if (**text < '0' || **text > '9') return false;
     errno = 0;
     unsigned long value = strtoul(*text, &end, 10);
     *text = end;
@@ -39,22 +33,14 @@ static bool parse_cpu(const char **text, uint32_t *cpu) {
 bool sp_cpuset_parse(sp_cpuset *set, const char *text) {
     while (*text != '\0' && *text != '\n') {
         uint32_t first, last;
-        if (!parse_cpu(&text, &first)) {
-            return false;
-        }
+        if (!parse_cpu(&text, &first)) return false;
         last = first;
         if (*text == '-') {
             text++;
-            if (!parse_cpu(&text, &last)) {
-                return false;
-            }
+            if (!parse_cpu(&text, &last)) return false;
         }
-        for (uint32_t cpu = first; cpu <= last; cpu++) {
-            sp_cpuset_add(set, cpu);
-        }
-        if (*text == ',') {
-            text++;
-        }
+        for (uint32_t cpu = first; cpu <= last; cpu++) sp_cpuset_add(set, cpu);
+        if (*text == ',') text++;
     }
     return true;
 }

@@ -55,7 +55,7 @@ typedef struct sp_topology {
     uint32_t sme_units;
     bool sme_private;
     double quota;      // CPUs' worth of time that the container grants; 0: no limit
-    uint32_t usable;   // cores to use by default: in the affinity, and no more than whole CPUs of the quota; 1 or more
+    uint32_t usable;  // cores to use by default: in the affinity, and no more than whole CPUs of the quota; 1 or more
     uint32_t clusters_count;
     sp_cluster clusters[SP_CLUSTERS_MAX];  // strongest first
     uint32_t allowed_count;

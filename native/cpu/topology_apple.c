@@ -31,9 +31,8 @@ static void add_level(sp_topology *out, uint32_t level, uint32_t *cpu) {
             .l2 = {of_level(level, "l2cachesize"), here},
             .l3 = {of_level(level, "l3cachesize"), here},
         };
-        for (uint32_t i = 0; i < here && out->allowed_count < SP_CPUS_MAX; i++) {
+        for (uint32_t i = 0; i < here && out->allowed_count < SP_CPUS_MAX; i++)
             out->allowed[out->allowed_count++] = (sp_core){(uint16_t)(*cpu)++, (uint16_t)out->clusters_count};
-        }
         out->clusters_count++;
         cores -= here;
     }
@@ -42,15 +41,12 @@ static void add_level(sp_topology *out, uint32_t level, uint32_t *cpu) {
 void sp_topology_detect(sp_topology *out) {
     *out = (sp_topology){.smt = 1};
     uint32_t levels = (uint32_t)number("hw.nperflevels", 0), cpu = 0;
-    for (uint32_t level = 0; level < levels; level++) {
-        add_level(out, level, &cpu);
-    }
+    for (uint32_t level = 0; level < levels; level++) add_level(out, level, &cpu);
     if (out->allowed_count == 0) {  // before macOS 12, or an Intel Mac
         uint32_t cores = (uint32_t)number("hw.physicalcpu", 1);
         out->clusters[out->clusters_count++] = (sp_cluster){.cores = cores, .usable = cores};
-        for (uint32_t i = 0; i < cores && i < SP_CPUS_MAX; i++) {
+        for (uint32_t i = 0; i < cores && i < SP_CPUS_MAX; i++)
             out->allowed[out->allowed_count++] = (sp_core){(uint16_t)i, 0};
-        }
     }
     out->cores = out->usable = out->allowed_count;
     out->cpus = (uint32_t)number("hw.logicalcpu", out->cores);
@@ -58,7 +54,5 @@ void sp_topology_detect(sp_topology *out) {
     out->sme_units = number("hw.optional.arm.FEAT_SME", 0) != 0 ? out->clusters_count : 0;
 }
 
-uint32_t sp_cpus_allowed(void) {
-    return 0;
-}
+uint32_t sp_cpus_allowed(void) { return 0; }
 #endif

@@ -47,9 +47,7 @@ static bool read_set(const char *root, sp_cpuset *set, uint32_t cpu, const char 
 // The first CPU in both sets, which have one in common.
 static uint32_t lowest(const sp_cpuset *set, const sp_cpuset *online) {
     uint32_t cpu = 0;
-    while (cpu < SP_CPUS_MAX - 1 && !(sp_cpuset_has(set, cpu) && sp_cpuset_has(online, cpu))) {
-        cpu++;
-    }
+    while (cpu < SP_CPUS_MAX - 1 && !(sp_cpuset_has(set, cpu) && sp_cpuset_has(online, cpu))) cpu++;
     return cpu;
 }
 
@@ -70,21 +68,16 @@ static void read_cores(machine *m, sp_topology *out, const sp_cpuset *online, co
     uint32_t threads[SP_CPUS_MAX] = {0};   // of a core, so far
     uint16_t core_of[SP_CPUS_MAX] = {0};  // CPU → index into m->core
     for (uint32_t cpu = 0; cpu < SP_CPUS_MAX; cpu++) {
-        if (!sp_cpuset_has(online, cpu)) {
-            continue;
-        }
+        if (!sp_cpuset_has(online, cpu)) continue;
         sp_cpuset siblings;
         bool known = read_set(m->root, &siblings, cpu, "topology/core_cpus_list") ||
                      read_set(m->root, &siblings, cpu, "topology/thread_siblings_list");
         uint32_t leader = known ? lowest(&siblings, online) : cpu;
-        if (leader == cpu) {
-            add_core(m, cpu);
-        }
+        if (leader == cpu) add_core(m, cpu);
         uint32_t index = leader < cpu ? core_of[leader] : m->count - 1;
         core_of[cpu] = (uint16_t)index;
-        if (sp_cpuset_has(allowed, cpu) && m->core[index].first_allowed == SP_CPUS_MAX) {
+        if (sp_cpuset_has(allowed, cpu) && m->core[index].first_allowed == SP_CPUS_MAX)
             m->core[index].first_allowed = cpu;
-        }
         threads[index]++;
         out->cpus++;
         out->smt = threads[index] > out->smt ? threads[index] : out->smt;
@@ -96,20 +89,14 @@ static void read_cores(machine *m, sp_topology *out, const sp_cpuset *online, co
 static void drop_lonely_groups(machine *m) {
     bool shared[SP_CPUS_MAX] = {false};
     for (uint32_t i = 0; i < m->count; i++) {
-        for (uint32_t j = 0; j < i; j++) {
-            if (m->core[i].group == m->core[j].group && m->core[i].package == m->core[j].package) {
+        for (uint32_t j = 0; j < i; j++)
+            if (m->core[i].group == m->core[j].group && m->core[i].package == m->core[j].package)
                 shared[i] = shared[j] = true;
-            }
-        }
     }
-    for (uint32_t i = 0; i < m->count; i++) {
-        m->core[i].group = shared[i] ? m->core[i].group : UINT32_MAX;
-    }
+    for (uint32_t i = 0; i < m->count; i++) m->core[i].group = shared[i] ? m->core[i].group : UINT32_MAX;
 }
 
-static int descending(uint32_t a, uint32_t b) {
-    return (a < b) - (a > b);
-}
+static int descending(uint32_t a, uint32_t b) { return (a < b) - (a > b); }
 
 static int by_strength(const void *a, const void *b) {
     const core *x = a, *y = b;
@@ -126,9 +113,7 @@ static int by_cluster(const void *a, const void *b) {
     return order != 0 ? order : descending(y->leader, x->leader);
 }
 
-static bool weaker(uint32_t value, uint32_t than) {
-    return (double)value < 0.9 * than;
-}
+static bool weaker(uint32_t value, uint32_t than) { return (double)value < 0.9 * than; }
 
 // Sorts cores into classes. Within ten per cent they are of one kind: x86 lets its best cores of a kind boost a
 // little higher.
@@ -159,9 +144,7 @@ static size_t read_size(const char *root, uint32_t cpu, uint32_t index) {
 
 static uint32_t count_cores(const machine *m, const sp_cpuset *set) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < m->count; i++) {
-        count += sp_cpuset_has(set, m->core[i].leader);
-    }
+    for (uint32_t i = 0; i < m->count; i++) count += sp_cpuset_has(set, m->core[i].leader);
     return count;
 }
 
@@ -174,9 +157,7 @@ static void read_caches(const machine *m, sp_cluster *cluster, uint32_t cpu) {
             !sp_sysfile_int(m->root, &level, CPU "/cache/index%u/level", cpu, index)) {
             return;
         }
-        if (strcmp(type, "Instruction") == 0 || level < 1 || level > 3) {
-            continue;
-        }
+        if (strcmp(type, "Instruction") == 0 || level < 1 || level > 3) continue;
         char file[64];
         sp_cpuset sharers;
         snprintf(file, sizeof file, "cache/index%u/shared_cpu_list", index);
@@ -216,14 +197,10 @@ static void read_sme(sp_topology *out, const machine *m) {
     sp_cpuset units = {{0}};
     for (uint32_t i = 0; i < m->count; i++) {
         long long smidr;
-        if (!sp_sysfile_int(m->root, &smidr, CPU "/regs/identification/smidr_el1", m->core[i].leader)) {
-            continue;
-        }
+        if (!sp_sysfile_int(m->root, &smidr, CPU "/regs/identification/smidr_el1", m->core[i].leader)) continue;
         uint32_t sharing = (uint32_t)(smidr >> 13) & 3;
         out->sme_private |= sharing == 2;
-        if (sharing == 3) {
-            sp_cpuset_add(&units, (uint32_t)smidr & 0xfff);
-        }
+        if (sharing == 3) sp_cpuset_add(&units, (uint32_t)smidr & 0xfff);
     }
     out->sme_units = sp_cpuset_count(&units);
 }
@@ -235,18 +212,14 @@ static sp_cpuset read_online(const char *root, const sp_cpuset *affinity) {
         !sp_cpuset_parse(&online, list) || sp_cpuset_count(&online) == 0) {
         online = *affinity;
     }
-    if (sp_cpuset_count(&online) == 0) {
-        sp_cpuset_add(&online, 0);
-    }
+    if (sp_cpuset_count(&online) == 0) sp_cpuset_add(&online, 0);
     return online;
 }
 
 // An affinity that names no CPU online is not believed.
 static sp_cpuset intersect(const sp_cpuset *online, const sp_cpuset *affinity) {
     sp_cpuset both;
-    for (size_t i = 0; i < SP_CPUS_MAX / 64; i++) {
-        both.bits[i] = online->bits[i] & affinity->bits[i];
-    }
+    for (size_t i = 0; i < SP_CPUS_MAX / 64; i++) both.bits[i] = online->bits[i] & affinity->bits[i];
     return sp_cpuset_count(&both) > 0 ? both : *online;
 }
 
@@ -273,9 +246,7 @@ void sp_topology_read_linux(sp_topology *out, const char *root, const sp_cpuset 
 // Of the main thread, which stands for the process: a thread that pinned itself still counts the others' CPUs.
 static sp_cpuset read_affinity(void) {
     sp_cpuset set = {{0}};
-    if (sched_getaffinity(getpid(), sizeof set, (cpu_set_t *)(void *)&set) != 0) {
-        set = (sp_cpuset){{0}};
-    }
+    if (sched_getaffinity(getpid(), sizeof set, (cpu_set_t *)(void *)&set) != 0) set = (sp_cpuset){{0}};
     return set;
 }
 

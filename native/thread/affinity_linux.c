@@ -15,20 +15,12 @@ sp_pin sp_thread_pin(uint32_t cpu) {
     cpu_set_t want, have;
     CPU_ZERO(&want);
     CPU_ZERO(&have);
-    if (cpu >= CPU_SETSIZE) {
-        return SP_PIN_REFUSED;
-    }
+    if (cpu >= CPU_SETSIZE) return SP_PIN_REFUSED;
     CPU_SET(cpu, &want);
-    if (sched_setaffinity(0, sizeof want, &want) != 0) {
-        return SP_PIN_REFUSED;
-    }
-    if (sched_getaffinity(0, sizeof have, &have) != 0 || !CPU_EQUAL(&want, &have)) {
-        return SP_PIN_IGNORED;
-    }
+    if (sched_setaffinity(0, sizeof want, &want) != 0) return SP_PIN_REFUSED;
+    if (sched_getaffinity(0, sizeof have, &have) != 0 || !CPU_EQUAL(&want, &have)) return SP_PIN_IGNORED;
     return SP_PIN_DONE;
 }
 
-void sp_thread_describe(const char *name) {
-    prctl(PR_SET_NAME, name, 0, 0, 0);
-}
+void sp_thread_describe(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 #endif

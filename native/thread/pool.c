@@ -60,9 +60,7 @@ static sp_status init_workers(sp_pool *pool, const sp_topology *machine) {
         worker->self.kind = i < config->cores ? SP_KIND_CORE : SP_KIND_SME;
         worker->cpu = pin && i > 0 && i < config->cores ? machine->allowed[i].cpu : -1;
         worker->self.counts = sp_alloc_aligned(SP_LINE, config->counters, sizeof(uint64_t));
-        if (worker->self.counts == NULL) {
-            return SP_ERR_MEMORY;
-        }
+        if (worker->self.counts == NULL) return SP_ERR_MEMORY;
     }
     atomic_store(&pool->worker[0].started, true);
     return SP_OK;
@@ -74,9 +72,7 @@ static sp_status start_threads(sp_pool *pool) {
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the application's: its threads get them, not ours
     while (pool->threads + 1 < pool->workers) {
         sp_thread *worker = &pool->worker[pool->threads + 1];
-        if (pthread_create(&worker->handle, NULL, sp_thread_main, worker) != 0) {
-            break;
-        }
+        if (pthread_create(&worker->handle, NULL, sp_thread_main, worker) != 0) break;
         pool->threads++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -88,14 +84,10 @@ sp_status sp_pool_create(sp_pool **out, const sp_pool_config *config) {
     sp_topology machine;
     sp_topology_detect(&machine);
     uint32_t cores = config->cores > 0 ? config->cores : machine.usable;
-    if (cores > SP_POOL_WORKERS_MAX || config->sme > SP_POOL_WORKERS_MAX - cores) {
-        return SP_ERR_ARGUMENT;
-    }
+    if (cores > SP_POOL_WORKERS_MAX || config->sme > SP_POOL_WORKERS_MAX - cores) return SP_ERR_ARGUMENT;
     uint32_t workers = cores + config->sme;
     sp_pool *pool = sp_alloc_aligned(SP_LINE, 1, sizeof(sp_pool) + workers * sizeof(sp_thread));
-    if (pool == NULL) {
-        return SP_ERR_MEMORY;
-    }
+    if (pool == NULL) return SP_ERR_MEMORY;
     init_locks(pool);
     pool->config = *config;
     pool->config.cores = cores;
@@ -105,9 +97,7 @@ sp_status sp_pool_create(sp_pool **out, const sp_pool_config *config) {
     atomic_init(&pool->active, cores);
     atomic_init(&pool->spin_ns, config->spin_ns);
     sp_status status = init_workers(pool, &machine);
-    if (status == SP_OK) {
-        status = start_threads(pool);
-    }
+    if (status == SP_OK) status = start_threads(pool);
     if (status != SP_OK) {
         sp_pool_destroy(pool);
         return status;
@@ -123,16 +113,12 @@ void sp_pool_stop(sp_pool *pool) {
     pthread_cond_broadcast(&pool->wake);
     pthread_cond_broadcast(&pool->bench);
     pthread_mutex_unlock(&pool->lot);
-    for (; pool->threads > 0; pool->threads--) {
-        pthread_join(pool->worker[pool->threads].handle, NULL);
-    }
+    for (; pool->threads > 0; pool->threads--) pthread_join(pool->worker[pool->threads].handle, NULL);
     pthread_mutex_unlock(&pool->pass);
 }
 
 void sp_pool_destroy(sp_pool *pool) {
-    if (pool == NULL) {
-        return;
-    }
+    if (pool == NULL) return;
     sp_pool_stop(pool);
     for (uint32_t i = 0; i < pool->workers; i++) {
         sp_free(pool->worker[i].self.counts);
@@ -145,18 +131,12 @@ void sp_pool_destroy(sp_pool *pool) {
     sp_free(pool);
 }
 
-uint32_t sp_pool_workers(const sp_pool *pool) {
-    return pool->workers;
-}
+uint32_t sp_pool_workers(const sp_pool *pool) { return pool->workers; }
 
 static sp_status grow_scratch(sp_worker *worker, size_t bytes) {
-    if (bytes <= worker->scratch_bytes) {
-        return SP_OK;
-    }
+    if (bytes <= worker->scratch_bytes) return SP_OK;
     void *scratch = sp_alloc_aligned(SP_LINE, bytes, 1);
-    if (scratch == NULL) {
-        return SP_ERR_MEMORY;
-    }
+    if (scratch == NULL) return SP_ERR_MEMORY;
     sp_free(worker->scratch);
     worker->scratch = scratch;
     worker->scratch_bytes = bytes;
@@ -166,9 +146,7 @@ static sp_status grow_scratch(sp_worker *worker, size_t bytes) {
 sp_status sp_pool_reserve_scratch(sp_pool *pool, size_t bytes) {
     lock_pass(pool);
     sp_status status = SP_OK;
-    for (uint32_t i = 0; i < pool->workers && status == SP_OK; i++) {
-        status = grow_scratch(&pool->worker[i].self, bytes);
-    }
+    for (uint32_t i = 0; i < pool->workers && status == SP_OK; i++) status = grow_scratch(&pool->worker[i].self, bytes);
     pthread_mutex_unlock(&pool->pass);
     return status;
 }
@@ -190,12 +168,8 @@ void sp_pool_begin(sp_pool *pool, uint32_t kinds) {
     uint32_t before = atomic_exchange_explicit(&pool->active, active, memory_order_relaxed);
     atomic_store_explicit(&pool->spin_ns, crowded ? 0 : pool->config.spin_ns, memory_order_relaxed);
     atomic_store_explicit(&pool->hot, kinds != 0 ? kinds : CORES, memory_order_relaxed);
-    if (active > before) {
-        pthread_cond_broadcast(&pool->bench);
-    }
-    if (pool->parked > 0) {
-        pthread_cond_broadcast(&pool->wake);
-    }
+    if (active > before) pthread_cond_broadcast(&pool->bench);
+    if (pool->parked > 0) pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lot);
 }
 
@@ -214,9 +188,8 @@ static uint32_t takers_of(sp_pool *pool, uint32_t kinds) {
 static void wait_until_done(sp_pool *pool) {
     sp_patience patience = {0};
     uint64_t spin_ns = atomic_load_explicit(&pool->spin_ns, memory_order_relaxed) > 0 ? JOIN_SPIN_NS : 0;
-    while (atomic_load_explicit(&pool->done, memory_order_acquire) != pool->expected) {
+    while (atomic_load_explicit(&pool->done, memory_order_acquire) != pool->expected)
         sp_patience_turn(&patience, spin_ns);
-    }
 }
 
 void sp_pool_run(sp_pool *pool, const sp_queue_spec *spec, sp_tile_fn fn, void *ctx) {
@@ -224,9 +197,7 @@ void sp_pool_run(sp_pool *pool, const sp_queue_spec *spec, sp_tile_fn fn, void *
     sp_queue_spec run = *spec;
     run.kinds = (spec->kinds != 0 ? spec->kinds : CORES) & atomic_load_explicit(&pool->hot, memory_order_relaxed);
     uint32_t takers = pool->threads > 0 ? takers_of(pool, run.kinds) : 0;
-    if (run.tiles == 0) {
-        return;
-    }
+    if (run.tiles == 0) return;
     if (takers == 0 || (run.kinds & CORES && (takers == 1 || run.tiles == 1))) {  // nobody to share with
         fn(ctx, 0, run.tiles, &me->self);
         return;
@@ -246,11 +217,8 @@ void sp_pool_run(sp_pool *pool, const sp_queue_spec *spec, sp_tile_fn fn, void *
 void sp_pool_counts(sp_pool *pool, uint64_t *out) {
     lock_pass(pool);
     memset(out, 0, pool->config.counters * sizeof *out);
-    for (uint32_t i = 0; i < pool->workers; i++) {
-        for (uint32_t c = 0; c < pool->config.counters; c++) {
-            out[c] += pool->worker[i].self.counts[c];
-        }
-    }
+    for (uint32_t i = 0; i < pool->workers; i++)
+        for (uint32_t c = 0; c < pool->config.counters; c++) out[c] += pool->worker[i].self.counts[c];
     pthread_mutex_unlock(&pool->pass);
 }
 

@@ -13,17 +13,11 @@ static position unpack(uint64_t word) {
     return (position){(uint32_t)(word >> 32), (uint32_t)(word >> 16 & 0xffff), (uint32_t)(word & 0xffff)};
 }
 
-static uint64_t pack(position at) {
-    return (uint64_t)at.generation << 32 | (uint64_t)at.back << 16 | at.front;
-}
+static uint64_t pack(position at) { return (uint64_t)at.generation << 32 | (uint64_t)at.back << 16 | at.front; }
 
-static uint32_t divide_up(uint32_t a, uint32_t b) {
-    return a / b + (a % b != 0);
-}
+static uint32_t divide_up(uint32_t a, uint32_t b) { return a / b + (a % b != 0); }
 
-static uint32_t clamp(uint32_t x, uint32_t low, uint32_t high) {
-    return x < low ? low : x > high ? high : x;
-}
+static uint32_t clamp(uint32_t x, uint32_t low, uint32_t high) { return x < low ? low : x > high ? high : x; }
 
 // Units of the next grab. Shares shrink as the rest does: early ones are large, which costs few claims and walks
 // memory in long strides; late ones are small, so that the workers finish together.
@@ -92,9 +86,8 @@ bool sp_queue_take(sp_queue *queue, sp_kind kind, sp_grab *grab) {
     uint64_t word = atomic_load_explicit(&queue->word, memory_order_acquire);
     for (;;) {
         position at = unpack(word);
-        if (at.front == at.back || !(atomic_load_explicit(&queue->kinds, memory_order_relaxed) >> kind & 1)) {
+        if (at.front == at.back || !(atomic_load_explicit(&queue->kinds, memory_order_relaxed) >> kind & 1))
             return false;
-        }
         uint64_t grabs = atomic_load_explicit(&queue->grabs, memory_order_relaxed);
         uint32_t takers = atomic_load_explicit(&queue->takers, memory_order_relaxed);
         uint32_t unit = atomic_load_explicit(&queue->unit, memory_order_relaxed);

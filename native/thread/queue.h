@@ -43,7 +43,7 @@ typedef struct sp_queue_spec {
     uint32_t tiles;
     uint32_t kinds;                 // bits 1u << sp_kind of those who may take part; 0: cores only
     uint32_t least[SP_KIND_COUNT];  // tiles of one grab: at least (0: 1) …
-    uint32_t most[SP_KIND_COUNT];   // … and at most (0: no limit). Between them a grab is a fair share of half the rest
+    uint32_t most[SP_KIND_COUNT];  // … and at most (0: no limit). Between them a grab is a fair share of half the rest
 } sp_queue_spec;
 
 // A claim: the tiles and what to do with them.

@@ -20,16 +20,12 @@ static void pause_briefly(void) {
 uint64_t sp_patience_turn(sp_patience *patience, uint64_t spin_ns) {
     if (patience->waited < spin_ns) {
         pause_briefly();
-        if (++patience->turns % TURNS_PER_LOOK != 0) {
-            return patience->waited;
-        }
+        if (++patience->turns % TURNS_PER_LOOK != 0) return patience->waited;
     } else {
         sched_yield();
     }
     uint64_t now = sp_clock_ns();
-    if (patience->start == 0) {
-        patience->start = now;
-    }
+    if (patience->start == 0) patience->start = now;
     return patience->waited = now - patience->start;
 }
 
@@ -42,21 +38,15 @@ static bool hot(sp_thread *me) {
     return atomic_load_explicit(&me->pool->hot, memory_order_relaxed) >> me->self.kind & 1;
 }
 
-static bool stopping(sp_thread *me) {
-    return atomic_load_explicit(&me->pool->stop, memory_order_relaxed);
-}
+static bool stopping(sp_thread *me) { return atomic_load_explicit(&me->pool->stop, memory_order_relaxed); }
 
 // Sleeps until a pass needs this worker, or the pool stops.
 static void park(sp_thread *me) {
     sp_pool *pool = me->pool;
     pthread_mutex_lock(&pool->lot);
-    while (benched(me) && !stopping(me)) {
-        pthread_cond_wait(&pool->bench, &pool->lot);
-    }
+    while (benched(me) && !stopping(me)) pthread_cond_wait(&pool->bench, &pool->lot);
     pool->parked++;
-    while (!hot(me) && !stopping(me)) {
-        pthread_cond_wait(&pool->wake, &pool->lot);
-    }
+    while (!hot(me) && !stopping(me)) pthread_cond_wait(&pool->wake, &pool->lot);
     pool->parked--;
     pthread_mutex_unlock(&pool->lot);
 }
@@ -66,9 +56,7 @@ static bool wait_for_tiles(sp_thread *me) {
     sp_pool *pool = me->pool;
     sp_patience patience = {0};
     while (benched(me) || !sp_queue_ready(&pool->queue, me->self.kind)) {
-        if (stopping(me)) {
-            return false;
-        }
+        if (stopping(me)) return false;
         uint64_t spin_ns = atomic_load_explicit(&pool->spin_ns, memory_order_relaxed);
         uint64_t waited = sp_patience_turn(&patience, spin_ns);
         if (benched(me) || (!hot(me) && waited >= spin_ns + pool->config.yield_ns)) {
@@ -85,9 +73,7 @@ void *sp_thread_main(void *thread) {
     char name[16];
     snprintf(name, sizeof name, "smepilot-%u", (unsigned)me->self.index);
     sp_thread_describe(name);
-    if (me->cpu >= 0) {
-        atomic_store(&me->pin, sp_thread_pin((uint32_t)me->cpu));
-    }
+    if (me->cpu >= 0) atomic_store(&me->pin, sp_thread_pin((uint32_t)me->cpu));
     atomic_store(&me->started, true);
     while (wait_for_tiles(me)) {
         sp_grab grab;
@@ -97,9 +83,7 @@ void *sp_thread_main(void *thread) {
             finished += grab.end - grab.begin;
         }
         // The run cannot end, and the next not begin, before this: `finished` belongs to one run.
-        if (finished > 0) {
-            atomic_fetch_add_explicit(&pool->done, finished, memory_order_release);
-        }
+        if (finished > 0) atomic_fetch_add_explicit(&pool->done, finished, memory_order_release);
     }
     return NULL;
 }

@@ -20,9 +20,7 @@ static _Thread_local char label[200];
 
 void sp_test_register(sp_test *test) {
     sp_test **at = &tests;
-    while (*at != NULL && strcmp((*at)->name, test->name) < 0) {
-        at = &(*at)->next;
-    }
+    while (*at != NULL && strcmp((*at)->name, test->name) < 0) at = &(*at)->next;
     test->next = *at;
     *at = test;
 }
@@ -37,9 +35,7 @@ void sp_test_label(const char *format, ...) {
 void sp_test_fail(const char *file, int line, const char *format, ...) {
     int earlier = atomic_fetch_add(&failures, 1);
     if (earlier >= MAX_REPORTS) {
-        if (earlier == MAX_REPORTS) {
-            printf("  (further failures of %s are not shown)\n", running->name);
-        }
+        if (earlier == MAX_REPORTS) printf("  (further failures of %s are not shown)\n", running->name);
         return;
     }
     char text[512];
@@ -63,17 +59,13 @@ uint64_t sp_test_random(uint64_t *state) {
 }
 
 bool sp_test_int(const char *file, int line, const char *what, long long got, long long want) {
-    if (got == want) {
-        return true;
-    }
+    if (got == want) return true;
     sp_test_fail(file, line, "%s is %lld, not %lld", what, got, want);
     return false;
 }
 
 bool sp_test_text(const char *file, int line, const char *what, const char *got, const char *want) {
-    if (strcmp(got, want) == 0) {
-        return true;
-    }
+    if (strcmp(got, want) == 0) return true;
     sp_test_fail(file, line, "%s is \"%s\", not \"%s\"", what, got, want);
     return false;
 }
@@ -129,22 +121,16 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);  // what a crashing test printed is not lost
     int count[3] = {0, 0, 0};
     for (const sp_test *test = tests; test != NULL; test = test->next) {
-        if (strstr(test->name, filter) == NULL) {
-            continue;
-        }
+        if (strstr(test->name, filter) == NULL) continue;
         if (list) {
             puts(test->name);
             continue;
         }
         outcome result = run(test);
         count[result]++;
-        if (verbose || result == FAILED) {
-            printf("%s %s\n", test->name, words[result]);
-        }
+        if (verbose || result == FAILED) printf("%s %s\n", test->name, words[result]);
     }
-    if (list) {
-        return EXIT_SUCCESS;
-    }
+    if (list) return EXIT_SUCCESS;
     printf("%d passed, %d failed, %d skipped\n", count[PASSED], count[FAILED], count[SKIPPED]);
     bool nothing = count[PASSED] + count[FAILED] + count[SKIPPED] == 0;  // a filter that matches nothing is a mistake
     return count[FAILED] > 0 || nothing ? EXIT_FAILURE : EXIT_SUCCESS;

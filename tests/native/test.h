@@ -44,27 +44,25 @@ bool sp_test_text(const char *file, int line, const char *what, const char *got,
 bool sp_test_bytes(const char *file, int line, const char *what, const void *got, const void *want, size_t size);
 bool sp_test_floats(const char *file, int line, const char *what, const float *got, const float *want, size_t count);
 
-#define SP_TEST(id)                                                      \
-    static void id(void);                                                \
+#define SP_TEST(id)                                                        \
+    static void id(void);                                                  \
     __attribute__((constructor)) static void sp_test_register_##id(void) { \
-        static sp_test entry = {#id, id, NULL};                          \
-        sp_test_register(&entry);                                        \
-    }                                                                    \
+        static sp_test entry = {#id, id, NULL};                            \
+        sp_test_register(&entry);                                          \
+    }                                                                      \
     static void id(void)
 
-#define SP_CHECK(condition) \
-    ((condition) ? (void)0 : sp_test_fail(__FILE__, __LINE__, "%s does not hold", #condition))
+#define SP_CHECK(condition) ((condition) ? (void)0 : sp_test_fail(__FILE__, __LINE__, "%s does not hold", #condition))
 
-#define SP_REQUIRE(condition)                                                   \
-    do {                                                                        \
-        if (!(condition)) {                                                     \
-            sp_test_fail(__FILE__, __LINE__, "%s does not hold", #condition);   \
-            return;                                                             \
-        }                                                                       \
+#define SP_REQUIRE(condition)                                                 \
+    do {                                                                      \
+        if (!(condition)) {                                                   \
+            sp_test_fail(__FILE__, __LINE__, "%s does not hold", #condition); \
+            return;                                                           \
+        }                                                                     \
     } while (0)
 
-#define SP_CHECK_INT(got, want) \
-    ((void)sp_test_int(__FILE__, __LINE__, #got, (long long)(got), (long long)(want)))
+#define SP_CHECK_INT(got, want) ((void)sp_test_int(__FILE__, __LINE__, #got, (long long)(got), (long long)(want)))
 
 #define SP_CHECK_TEXT(got, want) ((void)sp_test_text(__FILE__, __LINE__, #got, (got), (want)))
 

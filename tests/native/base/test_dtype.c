@@ -48,9 +48,7 @@ SP_TEST(dtype_bf16_round_trip_and_rounding) {
         uint32_t size = b & 0x7fff;
         sp_test_label("brain=0x%04x", b);
         SP_CHECK_INT(sp_f32_to_bf16(sp_bf16_to_f32((uint16_t)b)), size > 0x7f80 ? b | 0x40 : b);
-        if (size >= 0x7f80) {
-            continue;
-        }
+        if (size >= 0x7f80) continue;
         uint32_t middle = b << 16 | 0x8000;
         SP_CHECK_INT(sp_f32_to_bf16(sp_f32_from_bits(middle)), b % 2 == 0 ? b : b + 1);
         SP_CHECK_INT(sp_f32_to_bf16(sp_f32_from_bits(middle - 1)), b);

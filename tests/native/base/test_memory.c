@@ -6,11 +6,8 @@
 #include "test.h"
 
 static bool all_zero(const unsigned char *bytes, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (bytes[i] != 0) {
-            return false;
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] != 0) return false;
     return true;
 }
 
@@ -64,9 +61,7 @@ SP_TEST(memory_region_is_lazy_and_discards_to_zero) {
     sp_region region;
     size_t huge = (size_t)1 << 36;  // far more than any test machine has
     SP_CHECK_INT(sp_region_reserve(&region, huge), SP_OK);
-    if (region.base == NULL) {
-        return;
-    }
+    if (region.base == NULL) return;
     unsigned char *bytes = region.base;
     SP_CHECK(all_zero(bytes + huge - 4096, 4096));
     memset(bytes, 0xab, 100000);

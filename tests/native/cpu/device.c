@@ -24,9 +24,7 @@ static bool append(const char *root, const char *path, const char *content, cons
     return fclose(file) == 0;
 }
 
-bool sp_device_put(const char *root, const char *path, const char *content) {
-    return append(root, path, content, "w");
-}
+bool sp_device_put(const char *root, const char *path, const char *content) { return append(root, path, content, "w"); }
 
 bool sp_device_open(const char *name, char root[SP_DEVICE_ROOT]) {
     strcpy(root, "/tmp/smepilot-device-XXXXXX");

@@ -106,9 +106,9 @@ SP_TEST(topology_quota_smallest_on_the_way_up) {
         const char *group, *own, *parent;
         double quota;
     } cases[] = {
-        {"0::/a/b", "200000 100000", "max 100000", 2.0}, {"0::/a/b", "max 100000", "50000 100000", 0.5},
-        {"0::/a/b", "400000 100000", "300000 100000", 3}, {"0::/a/b", "max 100000", "max 100000", 0},
-        {"0::/gone/b", "200000 100000", "100000 0", 0},   {"0::/a/b", "-5 100000", "x y", 0},
+        {"0::/a/b", "200000 100000", "max 100000", 2.0},   {"0::/a/b", "max 100000", "50000 100000", 0.5},
+        {"0::/a/b", "400000 100000", "300000 100000", 3},  {"0::/a/b", "max 100000", "max 100000", 0},
+        {"0::/gone/b", "200000 100000", "100000 0", 0},    {"0::/a/b", "-5 100000", "x y", 0},
         {"nonsense", "200000 100000", "100000 100000", 0}, {"0::/../../../..", "200000 100000", "1000 1000", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -143,9 +143,13 @@ SP_TEST(topology_without_sysfs_counts_the_affinity) {
 
 SP_TEST(topology_nonsense_in_files_is_ignored) {
     static const char *const junk[] = {"", "-1", "99999999999999999999999", "0-99999", "\xff\xfe", "K", "4-2"};
-    static const char *const files[] = {"online", "cpu0/topology/core_cpus_list", "cpu1/topology/cluster_id",
-                                        "cpu0/cpufreq/cpuinfo_max_freq", "cpu0/cache/index0/size",
-                                        "cpu0/cache/index0/level", "cpu0/cache/index0/shared_cpu_list"};
+    static const char *const files[] = {"online",
+                                        "cpu0/topology/core_cpus_list",
+                                        "cpu1/topology/cluster_id",
+                                        "cpu0/cpufreq/cpuinfo_max_freq",
+                                        "cpu0/cache/index0/size",
+                                        "cpu0/cache/index0/level",
+                                        "cpu0/cache/index0/shared_cpu_list"};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         for (size_t j = 0; j < sizeof junk / sizeof *junk; j++) {
             char root[SP_DEVICE_ROOT], path[128] = "sys/devices/system/cpu/";

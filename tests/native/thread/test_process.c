@@ -58,9 +58,8 @@ static bool passes(sp_pool *pool, uint32_t count, uint32_t runs) {
         for (uint32_t run = 0; run < runs; run++) sp_pool_run(pool, &(sp_queue_spec){.tiles = TILES}, add_one, marks);
         sp_pool_end(pool);
     }
-    for (uint32_t tile = 0; tile < TILES; tile++) {
+    for (uint32_t tile = 0; tile < TILES; tile++)
         if (marks[tile] != count * runs) return false;
-    }
     return true;
 }
 
@@ -220,9 +219,8 @@ static void *be_busy(void *unused) {
 static bool beside_busy_neighbours(void) {
     pthread_t neighbour[2];
     sp_pool *pool = make(2, true);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         if (pthread_create(&neighbour[i], NULL, be_busy, NULL) != 0) return false;
-    }
     bool right = pool != NULL && passes(pool, 50, 20);
     atomic_store(&quiet, true);
     for (int i = 0; i < 2; i++) pthread_join(neighbour[i], NULL);
