@@ -11,6 +11,7 @@ interrupted, 141 the reader of our output went away. An error is one line; `--de
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -33,6 +34,9 @@ FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(errors="replace")  # an output that cannot show a letter gets a question mark
     top = _top_parser()
     first = top.parse_args(argv)
     if first.command is None:

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a row of logits to a token.
 
-Penalties and bias touch few logits, so they are edits of a copy of the row, in float32, in this order: repetition
-(prompt and answer; a positive logit is divided, a negative one multiplied), frequency and presence (answer only),
-bias. The draw itself is native: top-k, then probabilities at the temperature, top-p, min-p, and one Philox number for
-(seed, index of the token in the answer). So a text depends on seed and logits alone, never on who else is in the
-batch.
+The draw is native, bias and penalties included (native/op/sample.h states the order). What is kept here is what it
+needs to know of one answer: its parameters, its seed, and the tokens that have occurred. The number of a token in its
+answer is the number of its draw, so a text depends on seed and logits alone, never on who else is in the batch.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from secrets import randbits
 
@@ -35,44 +32,42 @@ class Sampler:
             )
         if params.ignore_eos:
             bias.update(dict.fromkeys(ends, -np.inf))
-        self._biased = np.fromiter(bias.keys(), np.intp, len(bias))
-        self._bias = np.fromiter(bias.values(), np.float32, len(bias))
-        self._additive = params.presence_penalty != 0 or params.frequency_penalty != 0
-        self._edits = bool(bias) or self._additive or params.repetition_penalty != 1
-        self._counts: Counter[int] = Counter()  # of the answer
-        self._counted = 0
-        self._seen: NDArray[np.intp] | None = None  # distinct tokens of prompt and answer
+        self._bias_ids = np.fromiter(bias.keys(), np.int32, len(bias))
+        self._bias_values = np.fromiter(bias.values(), np.float32, len(bias))
+        penalties = (params.repetition_penalty, params.presence_penalty, params.frequency_penalty)
+        self._penalises = penalties != (1, 0, 0)
+        self._recent = np.empty(0, np.int32)  # prompt and answer, with room to grow
+        self._known = 0
 
     def draw(self, row: NDArray[np.float32], prompt: Sequence[int], drawn: Sequence[int]) -> int:
         """The next token after `prompt` and `drawn`; raises NumericError if the row has NaN. `row` is not changed."""
         params = self._params
-        if self._edits:
-            row = self._edited(row, prompt, drawn)
         return _native.sample(
             row,
             temperature=params.temperature,
             top_k=params.top_k,
             top_p=params.top_p,
             min_p=params.min_p,
+            repetition_penalty=params.repetition_penalty,
+            presence_penalty=params.presence_penalty,
+            frequency_penalty=params.frequency_penalty,
+            recent=self._occurred(prompt, drawn) if self._penalises else None,
+            answer=len(drawn) if self._penalises else None,
+            bias_ids=self._bias_ids,
+            bias_values=self._bias_values,
             seed=self.seed,
             draw=len(drawn),
         )
 
-    def _edited(self, row: NDArray[np.float32], prompt: Sequence[int], drawn: Sequence[int]) -> NDArray[np.float32]:
-        params = self._params
-        row = row.copy()
-        new = drawn[self._counted :]
-        self._counts.update(new)
-        self._counted = len(drawn)
-        if params.repetition_penalty != 1:
-            seen = np.unique(np.asarray(prompt, np.intp)) if self._seen is None else self._seen
-            self._seen = seen = np.union1d(seen, np.asarray(new, np.intp)) if new else seen
-            penalty = np.float32(params.repetition_penalty)
-            logits = row[seen]
-            row[seen] = np.where(logits > 0, logits / penalty, logits * penalty)
-        if self._additive and self._counts:
-            tokens = np.fromiter(self._counts.keys(), np.intp, len(self._counts))
-            times = np.fromiter(self._counts.values(), np.float32, len(self._counts))
-            row[tokens] -= times * np.float32(params.frequency_penalty) + np.float32(params.presence_penalty)
-        row[self._biased] += self._bias
-        return row
+    def _occurred(self, prompt: Sequence[int], drawn: Sequence[int]) -> NDArray[np.int32]:
+        """Prompt and answer as int32; only what is new since the last draw is copied."""
+        length = len(prompt) + len(drawn)
+        if length > len(self._recent):
+            self._recent = np.empty(length + 256, np.int32)
+            self._known = 0
+        if self._known < len(prompt):
+            self._recent[: len(prompt)] = prompt
+            self._known = len(prompt)
+        self._recent[self._known : length] = drawn[self._known - len(prompt) :]
+        self._known = length
+        return self._recent[:length]

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 
-import numpy as np
-from numpy.typing import NDArray
-
+from smepilot._native import log_softmax_at
 from smepilot.errors import CancelledError
 from smepilot.runtime.loop import Loop
 from smepilot.runtime.request import Event, Finish, Rows, Scoring
@@ -50,25 +48,15 @@ def perplexity(
 ) -> float:
     """Mean negative log-likelihood of all tokens but the first, in nats."""
     total = 0.0
-
     for begin, end, first in windows(len(tokens), window):
-        part = np.asarray(tokens[begin:end])
 
-        def add(start: int, rows: Rows, part: NDArray[np.int64] = part, skip: int = first - begin) -> None:
+        def add(start: int, rows: Rows, begin: int = begin, end: int = end, first: int = first) -> None:
             nonlocal total
-            targets = part[start + 1 : start + 1 + len(rows)]  # row i predicts token i + 1; the last one none
-            losses = _losses(rows[: len(targets)], targets)
-            total += float(losses[max(0, skip - start - 1) :].sum())
+            for position, row in enumerate(rows, begin + start + 1):  # this row predicts the token at `position`
+                if first <= position < end:
+                    total -= log_softmax_at(row, tokens[position])
 
-        score(loop, [int(token) for token in part], add)
+        score(loop, tokens[begin:end], add)
         if on_progress is not None:
             on_progress(end / len(tokens))
     return total / (len(tokens) - 1)
-
-
-def _losses(rows: Rows, targets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """-log softmax(rows)[target] per row, float64."""
-    chosen = rows[np.arange(len(rows)), targets].astype(np.float64)
-    peak = rows.max(axis=1).astype(np.float64)
-    shifted = np.exp(rows - peak[:, None])
-    return np.asarray(peak + np.log(shifted.sum(axis=1)) - chosen)
