@@ -96,7 +96,9 @@ class ByteTokenizer(VocabularyTokenizer):
             return [whole]
         ids = [self._byte[byte] for byte in word]
         if _NO_TOKEN in ids:
-            ids = self._replace_missing(word, ids)
+            # Vocabularies may lack bytes of unassigned planes of Unicode. Their makers' tokenizers leave them out.
+            _LOG.warning("%r holds bytes that this model has no token for; they are left out", word)
+            ids = [i for i in ids if i != _NO_TOKEN]
         return self._merges.apply(ids)
 
     def _find_piece(self, word: bytes) -> int | None:
@@ -104,14 +106,6 @@ class ByteTokenizer(VocabularyTokenizer):
         if place < len(self._sorted) and self._bytes(found := self._sorted[place]) == word:
             return found
         return None
-
-    def _replace_missing(self, word: bytes, ids: list[int]) -> list[int]:
-        """Bytes without a token become "unknown", or vanish where a model has no such token, as in its training."""
-        unknown = self._specials.unk
-        fate = "left out" if unknown is None else "read as unknown"
-        _LOG.warning("%r holds bytes that this model has no token for; they are %s", word, fate)
-        kept = (unknown if i == _NO_TOKEN else i for i in ids)
-        return [i for i in kept if i is not None]
 
     def _bytes(self, id: int) -> bytes:
         return bytes(self._pieces[self._offset[id] : self._offset[id + 1]])

@@ -47,7 +47,7 @@ def fingerprint(meta: Mapping[str, Any]) -> str:
     for key in sorted(meta):
         if key.startswith("tokenizer.ggml."):
             value = meta[key]
-            facts[key] = str(value) if isinstance(value, str | int | float) else len(value)
+            facts[key] = len(value) if hasattr(value, "__len__") and not isinstance(value, str) else str(value)
     return f"{_VERSION}-{sys.byteorder}-{zlib.crc32(json.dumps(facts).encode()):08x}"
 
 

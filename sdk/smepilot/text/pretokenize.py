@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from smepilot.errors import TokenizerError
 
 if TYPE_CHECKING:
     from tokenizers.pre_tokenizers import PreTokenizer
@@ -84,7 +86,7 @@ SCHEMES: dict[str, Scheme] = {
 }
 
 
-def scheme(name: str | None) -> Scheme:
+def scheme(name: Any) -> Scheme:
     """The scheme of a ``tokenizer.ggml.pre``; a warning where the file names none, or one that is not known."""
     if name is None:
         _LOG.warning(
@@ -92,6 +94,8 @@ def scheme(name: str | None) -> Scheme:
             "wrong for most models; text quality may suffer, convert the model again"
         )
         return _DEFAULT
+    if not isinstance(name, str):
+        raise TokenizerError(f"tokenizer.ggml.pre is {name!r:.60}, not a name: correct this key in the file")
     found = SCHEMES.get(name)
     if found is None:
         _LOG.warning(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # ▁, how sentencepiece writes a space
 _SPARE_UNKNOWN = "<smepilot:unknown>"
+_NUL = "<smepilot:nul>"
 
 
 def pack(meta: Mapping[str, Any]) -> Packed:
@@ -127,7 +128,9 @@ def _model(found: Vocabulary, scores: list[float]) -> bytes:
             types[i] = UNKNOWN
         elif kind == UNKNOWN or (kind == BYTE and not byte_fallback):
             types[i] = CONTROL
-    pieces = list(zip(found.tokens, scores, types, strict=True))
+    # A token of NUL (they exist) would be reported on stderr and set aside in favour of its byte: as here, but quietly.
+    names = [text if text != "\0" else _NUL for text in found.tokens]
+    pieces = list(zip(names, scores, types, strict=True))
     if unknown is None:
         unknown = len(pieces)
         pieces.append((_SPARE_UNKNOWN, 0.0, UNKNOWN))
