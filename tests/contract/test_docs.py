@@ -49,7 +49,7 @@ def test_python_runs(document: str, environment: dict[str, str], folder: Path) -
         pytest.skip("no Python in this document")
     program = folder / "example.py"
     program.write_text("\n".join(blocks))
-    command = [sys.executable, "-W", "error", program]
+    command = [sys.executable, "-W", "error", str(program)]
     run = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
 

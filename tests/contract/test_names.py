@@ -23,10 +23,13 @@ def test_row_and_name_agree(row: Row) -> None:
         assert OPERAND.fullmatch(operand), operand
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)
-def test_file_defines_its_symbol(row: Row) -> None:
-    source = (row.file.parent / f"{row.name}.c").read_text()
-    assert re.search(rf"^[a-z].*\b{row.name}\(|\b[A-Z_]+\({row.name}\b", source, re.MULTILINE)
+def test_every_file_defines_its_symbol() -> None:
+    missing = []
+    for row in rows():
+        source = (row.file.parent / f"{row.name}.c").read_text()
+        if not re.search(rf"^[a-z].*\b{row.name}\(|\b[A-Z_]+\({row.name}\b", source, re.MULTILINE):
+            missing.append(row.name)
+    assert not missing
 
 
 def test_names_are_unique() -> None:

@@ -80,7 +80,8 @@ def test_unknown_keywords_raise(tiny_llama3: Path) -> None:
     with pytest.raises(TypeError, match="thread"):
         smepilot.Engine.open(tiny_llama3, thread=1)  # type: ignore[call-arg]
     with smepilot.Engine.open(tiny_llama3, threads=1) as engine:
-        for ask in (engine.complete, engine.stream, engine.session):
+        asks: list[Any] = [engine.complete, engine.stream, engine.session]
+        for ask in asks:
             with pytest.raises(TypeError, match="temprature"):
                 ask("x", temprature=0.5)
 

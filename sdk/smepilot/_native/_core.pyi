@@ -148,6 +148,7 @@ class Program:
         tiers: Sequence[str],
         arena_bytes: int,
         max_tokens: int,
+        context: int,
         vocab: int,
         heads: int,
         kv_heads: int,
@@ -185,3 +186,8 @@ class Program:
     def cancel(self) -> None: ...
     def counts(self) -> dict[str, int]: ...
     def seconds(self) -> dict[str, float]: ...
+
+# probe.pxi
+
+def probe_read_bandwidth(threads: int, nbytes: int) -> float: ...
+def probe_int8_peak(threads: int) -> float: ...
