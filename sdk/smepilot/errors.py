@@ -89,7 +89,7 @@ class InvalidParameterError(RequestError):
     """A parameter has a value outside its range."""
 
 
-class RuntimeFault(SmePilotError, RuntimeError):
+class RuntimeFault(SmePilotError, RuntimeError):  # noqa: N818 - RuntimeError is taken
     """Something went wrong while the engine was running."""
 
 
