@@ -63,12 +63,15 @@ $(VENV)/tools: $(VENV)/made pyproject.toml
 	  'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])') >&2
 	@touch $@
 
-$(VENV)/built: $(VENV)/tools
+# An editable install knows the packages that were there when it was made: a new one needs it made anew.
+PACKAGES := $(wildcard sdk/smepilot/*/__init__.py)
+
+$(VENV)/built: $(VENV)/tools $(PACKAGES)
 	$(SAY) "building and installing smepilot"
 	@$(PIP) install --no-build-isolation --editable . >&2
 	@touch $@
 
-$(VENV)/dev: $(VENV)/tools
+$(VENV)/dev: $(VENV)/tools $(PACKAGES)
 	$(SAY) "building and installing smepilot with its test and development tools"
 	@$(PIP) install --no-build-isolation --editable '.[dev]' >&2
 	@touch $(VENV)/built $@
