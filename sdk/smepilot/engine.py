@@ -48,8 +48,8 @@ class Engine:
         self._runner = runner
         self._prompter = Prompter(runner.metadata, runner.config.vocab_size, cache_dir)
         self._loop = Loop(runner)
-        # Runs when the engine is closed, collected, or the interpreter exits, whichever comes first.
-        self._close = weakref.finalize(self, self._loop.close)
+        # When the engine is collected or the interpreter leaves.
+        weakref.finalize(self, self._loop.close, quietly=True)
 
     @classmethod
     def open(
@@ -218,8 +218,8 @@ class Engine:
         return self._runner.metadata
 
     def close(self) -> None:
-        """Ends all requests and frees the model; may be called again, and never waits long."""
-        self._close()
+        """Ends all requests with ClosedError and frees the model; may be called again, and never waits long."""
+        self._loop.close()
 
     def __enter__(self) -> Self:
         """The engine itself."""

@@ -54,6 +54,7 @@ class Loop:
         self._inbox: SimpleQueue[Request | Sequence | None] = SimpleQueue()
         self._active: dict[Request, None] = {}
         self._closing = False
+        self._last = Finish("cancelled")  # what requests get that are there when the thread ends
         self._pid = os.getpid()
         self._thread = Thread(target=self._run, name="smepilot-runtime", daemon=True)
         self._thread.start()
@@ -111,10 +112,15 @@ class Loop:
         """Gives back the pages of an idle sequence that will not be used again."""
         self._inbox.put(sequence)
 
-    def close(self) -> None:
-        """Ends all requests with ClosedError, stops the thread and closes the runner."""
+    def close(self, *, quietly: bool = False) -> None:
+        """Ends all requests, stops the thread and closes the runner.
+
+        Whoever waits for a request gets ClosedError, or, `quietly`, an answer that was cancelled: when the
+        interpreter leaves, a thread that still streams has done nothing wrong.
+        """
         if self._closing or os.getpid() != self._pid:
             return
+        self._last = Finish("cancelled", None if quietly else ClosedError("the engine was closed"))
         self._closing = True
         self._inbox.put(None)
         deadline = perf_counter() + CLOSE_SECONDS
@@ -133,10 +139,10 @@ class Loop:
                     self._step(batch)
         except BaseException as error:  # a defect of the loop itself: no request may wait for ever
             log.exception("the runtime thread failed")
+            self._last = Finish("cancelled", NativeError(f"the runtime thread failed: {error!r}"))
             self._closing = True
-            self._end_all(NativeError(f"the runtime thread failed: {error!r}"))
         finally:
-            self._end_all(ClosedError("the engine was closed"))
+            self._end_all()
             self._runner.close()
 
     def _drain(self) -> None:
@@ -221,11 +227,11 @@ class Loop:
         except Exception:  # the consumer's event loop is gone, and with it whoever would have cared
             log.debug("nobody took the end of a request", exc_info=True)
 
-    def _end_all(self, error: SmePilotError) -> None:
+    def _end_all(self) -> None:
         while self._active:
             request, _ = self._active.popitem()
             if not request.cancelled:
-                self._send(request, Finish("cancelled", error))
+                self._send(request, self._last)
 
 
 def _chunk(request: Request, count: int) -> Chunk:
