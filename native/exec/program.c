@@ -7,6 +7,9 @@
 
 #include "base/clock.h"
 
+// One word, so that a cancel that comes late cannot reach into the next run.
+enum progress { IDLE, RUNNING, CANCELLED };
+
 struct sp_program {
     sp_pool *pool;
     sp_kernel_set kernels;
@@ -15,7 +18,7 @@ struct sp_program {
     sp_step *steps;
     size_t count, capacity;
     const sp_step *current;  // the step whose tiles the workers compute
-    atomic_bool running, cancelled;
+    atomic_int state;        // progress
     uint64_t ns[SP_OP_COUNT];
 };
 
@@ -94,17 +97,16 @@ static void one_tile(const sp_step *step, sp_run *run, uint32_t tile, const sp_w
 static void run_tiles(void *ctx, uint32_t begin, uint32_t end, const sp_worker *worker) {
     sp_program *program = ctx;
     for (uint32_t tile = begin; tile < end; tile++) {
-        if (atomic_load_explicit(&program->cancelled, memory_order_relaxed)) return;
+        if (atomic_load_explicit(&program->state, memory_order_relaxed) == CANCELLED) return;
         one_tile(program->current, &program->run, tile, worker);
     }
 }
 
 sp_status sp_program_run(sp_program *program, const sp_batch *batch) {
     program->run.batch = *batch;
-    atomic_store(&program->cancelled, false);
-    atomic_store(&program->running, true);
+    atomic_store(&program->state, RUNNING);
     sp_pool_begin(program->pool, 0);
-    for (size_t i = 0; i < program->count && !atomic_load(&program->cancelled); i++) {
+    for (size_t i = 0; i < program->count && atomic_load(&program->state) == RUNNING; i++) {
         const sp_step *step = &program->steps[i];
         const uint64_t start = sp_clock_ns();
         program->current = step;
@@ -113,12 +115,12 @@ sp_status sp_program_run(sp_program *program, const sp_batch *batch) {
         program->ns[step->kind] += sp_clock_ns() - start;
     }
     sp_pool_end(program->pool);
-    atomic_store(&program->running, false);
-    return atomic_load(&program->cancelled) ? SP_ERR_CANCELLED : SP_OK;
+    return atomic_exchange(&program->state, IDLE) == CANCELLED ? SP_ERR_CANCELLED : SP_OK;
 }
 
 void sp_program_cancel(sp_program *program) {
-    if (atomic_load(&program->running)) atomic_store(&program->cancelled, true);
+    int running = RUNNING;
+    atomic_compare_exchange_strong(&program->state, &running, CANCELLED);
 }
 
 void sp_program_times(const sp_program *program, uint64_t ns[SP_OP_COUNT]) {

@@ -127,11 +127,14 @@ cdef class Program:
     cdef sp_kernel_set kernels
     cdef int32_t vocab
     cdef int32_t max_tokens
+    cdef int32_t context
 
-    def __cinit__(self, pool: Pool, kv: KvPool, *, tiers: _Sequence[str], arena_bytes: int, max_tokens: int, vocab: int,
-                  heads: int, kv_heads: int, head_dim: int, d_model: int, owner: object):
+    def __cinit__(self, pool: Pool, kv: KvPool, *, tiers: _Sequence[str], arena_bytes: int, max_tokens: int,
+                  context: int, vocab: int, heads: int, kv_heads: int, head_dim: int, d_model: int, owner: object):
+        if pool.counters < <int>SP_SLOT_COUNT:
+            raise _errors.InvalidParameterError(f"the pool counts {pool.counters} kernels; {<int>SP_SLOT_COUNT} needed")
         self.pool, self.kv, self.owner = pool, kv, owner
-        self.vocab, self.max_tokens = vocab, max_tokens
+        self.vocab, self.max_tokens, self.context = vocab, max_tokens, context
         sp_kernel_select(&self.kernels, tier_bits(tiers))
         check(sp_pool_reserve_scratch(pool.ptr, sp_op_scratch_bytes(max_tokens, heads, kv_heads, head_dim, d_model)),
               "reserving the workers' scratch memory")
@@ -227,6 +230,8 @@ cdef class Program:
         cdef Py_ssize_t i, tokens = ids.shape[0], count = spans.shape[0]
         if not 0 < tokens <= self.max_tokens or positions.shape[0] != tokens or count < 1 or count > tokens:
             raise _errors.InvalidParameterError(f"a step takes 1 to {self.max_tokens} tokens, not {tokens}")
+        if logit_rows.shape[0] > tokens:
+            raise _errors.InvalidParameterError(f"logits wanted of {logit_rows.shape[0]} rows of {tokens}")
         if logits.shape[0] < logit_rows.shape[0] or (logit_rows.shape[0] and logits.shape[1] != self.vocab):
             raise _errors.InvalidParameterError("run: the logits array has the wrong shape")
         for i in range(tokens):
@@ -261,6 +266,8 @@ cdef class Program:
             if spans[i, 0] != row or rows < 1 or start < 0 or at < 0 or row + rows > positions.shape[0] \
                     or at + blocks > pages.shape[0]:
                 raise _errors.InvalidParameterError(f"run: span {i} does not fit the batch or its block table")
+            if start + rows > self.context:
+                raise _errors.ContextLengthError(f"{start + rows} tokens do not fit the context of {self.context}")
             for j in range(rows):
                 if positions[row + j] != start + j:
                     raise _errors.InvalidParameterError(f"run: positions of span {i} are not consecutive")

@@ -11,6 +11,14 @@ MAX_HEAD_DIM = 256
 """Largest head that the operators' tiles hold."""
 
 
+def check_head(model: str, head_dim: int) -> None:
+    """Raises UnsupportedModelError for a size of heads that the operators do not take."""
+    if head_dim % 8 or not 0 < head_dim <= MAX_HEAD_DIM:
+        raise UnsupportedModelError(
+            f"{model}: head size {head_dim} is not supported; it must be a multiple of 8 up to {MAX_HEAD_DIM}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ParameterNames:
     """Tensor names of a file, with `{i}` for the layer."""
@@ -63,11 +71,7 @@ class ModelConfig:
                 raise FileFormatError(f"{self.name}: {field} is {value}; expected a positive number below 2^24")
         if self.n_heads % self.n_kv_heads:
             raise FileFormatError(f"{self.name}: {self.n_heads} heads do not divide into {self.n_kv_heads} KV heads")
-        if self.head_dim % 8 or self.head_dim > MAX_HEAD_DIM:
-            raise UnsupportedModelError(
-                f"{self.name}: head size {self.head_dim} is not supported; "
-                f"it must be a multiple of 8 up to {MAX_HEAD_DIM}"
-            )
+        check_head(self.name, self.head_dim)
         for field in ("d_model", "d_ff"):
             if getattr(self, field) % 8:
                 raise UnsupportedModelError(f"{self.name}: {field} {getattr(self, field)} is not a multiple of 8")

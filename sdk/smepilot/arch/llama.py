@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smepilot.arch import rope
-from smepilot.arch.config import ModelConfig, ParameterNames
+from smepilot.arch.config import ModelConfig, ParameterNames, check_head
 from smepilot.errors import FileFormatError, UnsupportedModelError
 
 
@@ -20,7 +21,16 @@ def _number(metadata: Mapping[str, Any], key: str, where: str, default: float | 
         raise FileFormatError(f"{where}: metadata key {key} is missing")
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise FileFormatError(f"{where}: metadata key {key} is not a number")
+    if not math.isfinite(value):
+        raise FileFormatError(f"{where}: metadata key {key} is {value}, not a finite number")
     return float(value)
+
+
+def _positive(metadata: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
+    value = _number(metadata, key, where, default)
+    if value <= 0:
+        raise FileFormatError(f"{where}: metadata key {key} is {value}; it must be positive")
+    return value
 
 
 def _count(metadata: Mapping[str, Any], key: str, where: str, default: int | None = None) -> int:
@@ -34,8 +44,8 @@ def _frequencies(
     metadata: Mapping[str, Any], factors: NDArray[np.float32] | None, head_dim: int, where: str
 ) -> NDArray[np.float32]:
     base = _number(metadata, "llama.rope.freq_base", where, 10000.0)
-    if not base > 0:
-        raise FileFormatError(f"{where}: llama.rope.freq_base is {base}; it must be positive")
+    if not 1 <= base <= 1e30:
+        raise FileFormatError(f"{where}: llama.rope.freq_base is {base}; it must be between 1 and 1e30")
     inv_freq = rope.inverse_frequencies(base, head_dim)
     if factors is not None:
         if len(factors) != len(inv_freq) or not np.all(np.isfinite(factors)) or not np.all(factors > 0):
@@ -44,20 +54,17 @@ def _frequencies(
     kind = metadata.get("llama.rope.scaling.type", "none")
     if kind == "none":
         return inv_freq
-    factor = _number(metadata, "llama.rope.scaling.factor", where, 1.0)
-    if not factor > 0:
-        raise FileFormatError(f"{where}: llama.rope.scaling.factor is {factor}; it must be positive")
+    factor = _positive(metadata, "llama.rope.scaling.factor", where, 1.0)
     if kind == "linear":
         return rope.divided(inv_freq, [factor] * len(inv_freq))
     if kind == "llama3":
         prefix = "llama.rope.scaling."
-        return rope.llama3_scaled(
-            inv_freq,
-            factor=factor,
-            low=_number(metadata, prefix + "low_freq_factor", where, 1.0),
-            high=_number(metadata, prefix + "high_freq_factor", where, 4.0),
-            original_context=_count(metadata, prefix + "original_context_length", where, 8192),
-        )
+        low = _positive(metadata, prefix + "low_freq_factor", where, 1.0)
+        high = _positive(metadata, prefix + "high_freq_factor", where, 4.0)
+        if low >= high:
+            raise FileFormatError(f"{where}: {prefix}low_freq_factor {low} is not below high_freq_factor {high}")
+        context = _positive(metadata, prefix + "original_context_length", where, 8192)
+        return rope.llama3_scaled(inv_freq, factor=factor, low=low, high=high, original_context=context)
     raise UnsupportedModelError(f"{where}: rope scaling {kind!r} is not supported; known: none, linear, llama3")
 
 
@@ -71,6 +78,7 @@ def config(
     if n_heads < 1:
         raise FileFormatError(f"{where}: llama.attention.head_count is {n_heads}")
     head_dim = _count(metadata, "llama.attention.key_length", where, d_model // n_heads)
+    check_head(where, head_dim)
     if _count(metadata, "llama.attention.value_length", where, head_dim) != head_dim:
         raise UnsupportedModelError(f"{where}: keys and values of different length are not supported")
     rotated = _count(metadata, "llama.rope.dimension_count", where, head_dim)
@@ -94,7 +102,7 @@ def config(
         n_heads=n_heads,
         n_kv_heads=_count(metadata, "llama.attention.head_count_kv", where, n_heads),
         head_dim=head_dim,
-        rms_eps=_number(metadata, "llama.attention.layer_norm_rms_epsilon", where),
+        rms_eps=_positive(metadata, "llama.attention.layer_norm_rms_epsilon", where),
         inv_freq=tuple(float(f) for f in _frequencies(metadata, rope_factors, head_dim, where)),
         interleaved_rope=True,
         tied_output=names.output not in tensors,

@@ -26,7 +26,7 @@ def divided(inv_freq: NDArray[np.float32], factors: Sequence[float] | NDArray[np
 
 
 def llama3_scaled(
-    inv_freq: NDArray[np.float32], *, factor: float, low: float, high: float, original_context: int
+    inv_freq: NDArray[np.float32], *, factor: float, low: float, high: float, original_context: float
 ) -> NDArray[np.float32]:
     """The frequency scaling of Llama 3.1: long wavelengths divided by `factor`, short ones kept, a ramp between.
 

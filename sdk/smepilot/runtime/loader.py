@@ -38,12 +38,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A tensor of the source and how it is packed. `order` maps packed rows to file rows; None for a norm vector."""
+    """A tensor of the source and how it is packed.
+
+    A matrix has `rows` of `k` columns. A norm vector of `k` values has `rows` 0. `pairs` is the size of heads whose
+    rows are ordered for the rotation of neighbouring pairs, 0 for rows that keep their order.
+    """
 
     name: str
     rows: int
     k: int
-    order: NDArray[np.int64] | None
+    pairs: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's shape in the file."""
+        return (self.rows, self.k) if self.rows else (self.k,)
+
+    def order(self) -> NDArray[np.int64]:
+        """File rows in packed order: pairs (2i, 2i + 1) of each head become halves (i, i + d/2)."""
+        rows = np.arange(self.rows, dtype=np.int64)
+        return rows.reshape(-1, self.pairs // 2, 2).swapaxes(1, 2).reshape(-1) if self.pairs else rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,49 +76,47 @@ class Model:
         self.source.close()
 
 
-def _half_split(heads: int, head_dim: int) -> NDArray[np.int64]:
-    """File rows in the order that turns neighbouring pairs (2i, 2i+1) of each head into halves (i, i + d/2)."""
-    within = np.arange(head_dim, dtype=np.int64).reshape(head_dim // 2, 2).T.reshape(-1)
-    return (np.arange(heads, dtype=np.int64)[:, None] * head_dim + within).reshape(-1)
-
-
 def parameters(config: ModelConfig) -> Iterator[Parameter]:
     """Every parameter of the model with its expected shape."""
     names, d = config.names, config.d_model
-
-    def matrix(name: str, rows: int, k: int, order: NDArray[np.int64] | None = None) -> Parameter:
-        return Parameter(name, rows, k, np.arange(rows, dtype=np.int64) if order is None else order)
-
-    def rotated(name: str, heads: int) -> Parameter:
-        order = _half_split(heads, config.head_dim) if config.interleaved_rope else None
-        return matrix(name, heads * config.head_dim, d, order)
-
-    yield matrix(names.embedding, config.vocab_size, d)
+    pairs = config.head_dim if config.interleaved_rope else 0
+    yield Parameter(names.embedding, config.vocab_size, d)
     for i in range(config.n_layers):
-        yield Parameter(names.attn_norm.format(i=i), 1, d, None)
-        yield rotated(names.q.format(i=i), config.n_heads)
-        yield rotated(names.k.format(i=i), config.n_kv_heads)
-        yield matrix(names.v.format(i=i), config.kv_size, d)
-        yield matrix(names.attn_output.format(i=i), d, config.q_size)
-        yield Parameter(names.ffn_norm.format(i=i), 1, d, None)
-        yield matrix(names.gate.format(i=i), config.d_ff, d)
-        yield matrix(names.up.format(i=i), config.d_ff, d)
-        yield matrix(names.down.format(i=i), d, config.d_ff)
-    yield Parameter(names.output_norm, 1, d, None)
+        yield Parameter(names.attn_norm.format(i=i), 0, d)
+        yield Parameter(names.q.format(i=i), config.q_size, d, pairs)
+        yield Parameter(names.k.format(i=i), config.kv_size, d, pairs)
+        yield Parameter(names.v.format(i=i), config.kv_size, d)
+        yield Parameter(names.attn_output.format(i=i), d, config.q_size)
+        yield Parameter(names.ffn_norm.format(i=i), 0, d)
+        yield Parameter(names.gate.format(i=i), config.d_ff, d)
+        yield Parameter(names.up.format(i=i), config.d_ff, d)
+        yield Parameter(names.down.format(i=i), d, config.d_ff)
+    yield Parameter(names.output_norm, 0, d)
     if not config.tied_output:
-        yield matrix(names.output, config.vocab_size, d)
+        yield Parameter(names.output, config.vocab_size, d)
 
 
 def _checked(source: WeightSource, parameter: Parameter) -> TensorInfo:
     info = source.tensors.get(parameter.name)
     if info is None:
         raise FileFormatError(f"{source.path}: tensor {parameter.name!r} is missing")
-    expected = (parameter.k,) if parameter.order is None else (parameter.rows, parameter.k)
-    if info.shape != expected:
-        raise FileFormatError(f"{source.path}: tensor {parameter.name!r} has shape {info.shape}, expected {expected}")
-    if parameter.order is None and info.dtype != "F32":
+    if info.shape != parameter.shape:
+        raise FileFormatError(
+            f"{source.path}: tensor {parameter.name!r} has shape {info.shape}, expected {parameter.shape}"
+        )
+    if not parameter.rows and info.dtype != "F32":
         raise UnsupportedModelError(f"{source.path}: tensor {parameter.name!r} has type {info.dtype}, expected F32")
     return info
+
+
+def _rope_factors(source: WeightSource) -> NDArray[np.float32] | None:
+    """The divisors of the rotary frequencies, where the file has them as a tensor."""
+    info = source.tensors.get(ROPE_FACTORS)
+    if info is None:
+        return None
+    if info.dtype != "F32" or len(info.shape) != 1:
+        raise FileFormatError(f"{source.path}: tensor {ROPE_FACTORS!r} is no vector of type F32")
+    return np.frombuffer(source.data(ROPE_FACTORS), np.float32)
 
 
 def _refuse_extra(source: WeightSource, known: set[str]) -> None:
@@ -118,18 +130,19 @@ def _refuse_extra(source: WeightSource, known: set[str]) -> None:
 
 def _fill(source: WeightSource, parameter: Parameter, dtype: str, out: memoryview) -> None:
     data = source.data(parameter.name)
-    if parameter.order is None:
+    if not parameter.rows:
         out[:] = data
         return
     # Panels are independent, so two threads halve the time; packing releases the GIL.
+    order = parameter.order()
     panels = -(-parameter.rows // PANEL_ROWS)
     panel_bytes = len(out) // panels
     step = max(1, -(-panels // 8))
 
     def part(first: int) -> None:
         last = min(first + step, panels)
-        order = parameter.order[first * PANEL_ROWS : last * PANEL_ROWS]  # type: ignore[index]
-        _native.pack(dtype, parameter.k, data, order, out[first * panel_bytes : last * panel_bytes])
+        rows = order[first * PANEL_ROWS : last * PANEL_ROWS]
+        _native.pack(dtype, parameter.k, data, rows, out[first * panel_bytes : last * panel_bytes])
 
     with ThreadPoolExecutor(max_workers=2) as pool:
         list(pool.map(part, range(0, panels, step)))
@@ -142,7 +155,7 @@ def _pack(
     for parameter in wanted:
         info = source.tensors[parameter.name]
         nbytes = info.nbytes
-        if parameter.order is not None:
+        if parameter.rows:
             nbytes = _native.packed_bytes(info.dtype, parameter.rows, parameter.k)
         items.append((parameter.name, nbytes, partial(_fill, source, parameter, info.dtype)))
     progress = None if on_progress is None else lambda done, total: on_progress(done / max(1, total))
@@ -175,10 +188,12 @@ def load(path: Path, *, cache_dir: Path | None, on_progress: Fraction | None = N
     source = open_gguf(path)
     try:
         require_supported(source)
-        factors = np.frombuffer(source.data(ROPE_FACTORS), np.float32) if ROPE_FACTORS in source.tensors else None
+        factors = _rope_factors(source)
         config = arch.from_metadata(source.metadata, source.tensors, where=path.name, rope_factors=factors)
-        wanted = list(parameters(config))
-        infos = {p.name: _checked(source, p) for p in wanted}
+        wanted, infos = [], {}
+        for parameter in parameters(config):  # ends at the first fault, however many layers the metadata claims
+            infos[parameter.name] = _checked(source, parameter)
+            wanted.append(parameter)
         _refuse_extra(source, set(infos))
         packed = None
         if cache_dir is not None:

@@ -63,7 +63,15 @@ class Runner:
     """An open model with its threads, KV pages and program. Steps come from one thread at a time."""
 
     def __init__(
-        self, model: loader.Model, *, threads: int | None, ctx: int, kv_dtype: str, max_batch: int, pages: int | None
+        self,
+        model: loader.Model,
+        tiers: Sequence[str],
+        *,
+        threads: int | None,
+        ctx: int,
+        kv_dtype: str,
+        max_batch: int,
+        pages: int | None,
     ) -> None:
         """Takes over `model`; made by `open`."""
         config = model.config
@@ -93,9 +101,10 @@ class Runner:
         self._program = _native.Program(
             self._pool,
             self.kv,
-            tiers=usable_tiers(),
+            tiers=tiers,
             arena_bytes=self.plan.arena_bytes,
             max_tokens=max_batch,
+            context=ctx,
             vocab=config.vocab_size,
             heads=config.n_heads,
             kv_heads=config.n_kv_heads,
@@ -126,11 +135,14 @@ class Runner:
             ModelError: The file cannot be run.
             OutOfMemoryError: Pages or buffers cannot be had.
         """
-        for name, value, most in (("threads", threads, 256), ("ctx", ctx, 1 << 22), ("max_batch", max_batch, 1 << 16)):
+        limits = {"threads": 256, "ctx": 1 << 22, "max_batch": 1 << 16, "pages": 1 << 24}
+        for name, value in zip(limits, (threads, ctx, max_batch, pages), strict=True):
+            most = limits[name]
             if value is not None and not 1 <= value <= most:
                 raise InvalidParameterError(f"{name} is {value}; it must be between 1 and {most}")
         if kv_dtype not in ("f16", "f32"):
             raise InvalidParameterError(f"kv_dtype is {kv_dtype!r}; it must be 'f16' or 'f32'")
+        tiers = usable_tiers()
         model = loader.load(path, cache_dir=cache_dir, on_progress=on_progress)
         try:
             limit = model.config.context_length
@@ -138,7 +150,7 @@ class Runner:
                 raise ContextLengthError(f"ctx is {ctx}, but {path.name} was made for at most {limit} tokens")
             context = min(limit, DEFAULT_CONTEXT) if ctx is None else ctx
             batch = min(max_batch, max(1, context))
-            return cls(model, threads=threads, ctx=context, kv_dtype=kv_dtype, max_batch=batch, pages=pages)
+            return cls(model, tiers, threads=threads, ctx=context, kv_dtype=kv_dtype, max_batch=batch, pages=pages)
         except BaseException:
             model.close()
             raise
@@ -161,8 +173,12 @@ class Runner:
 
         Raises:
             CancelledError: `cancel` was called; the chunks' tokens have not been computed.
+            ContextLengthError: A chunk reaches beyond the context.
+            InvalidParameterError: No chunk, a chunk without tokens, too many tokens, an unknown token id or page.
         """
         self._open()
+        if not chunks or not all(len(chunk.tokens) for chunk in chunks):
+            raise InvalidParameterError("a step needs chunks, and each chunk tokens")
         spans = np.empty((len(chunks), 4), np.int32)
         row = page = 0
         rows: list[int] = []
@@ -214,6 +230,8 @@ class Runner:
         Returns:
             float32 [rows, vocab], the caller's own copy.
         """
+        if not parts or not all(len(ids) for _, ids in parts):
+            raise InvalidParameterError("forward needs sequences, and token ids for each")
         wanted: list[list[NDArray[np.float32]]] = [[] for _ in parts]
         done = [0] * len(parts)
         while any(done[i] < len(ids) for i, (_, ids) in enumerate(parts)):
@@ -255,12 +273,16 @@ class Handle:
 
     def chunk(self, ids: Sequence[int], logits: Want) -> Chunk:
         """The next tokens as a chunk, with pages for them; `length` is advanced by `forward` once they are computed."""
+        try:
+            tokens = np.asarray(ids, np.int32)
+        except OverflowError as error:
+            raise InvalidParameterError("a token id does not fit 32 bits") from error
         end = self.length + len(ids)
         if end > self._runner.ctx:
             raise ContextLengthError(f"{end} tokens do not fit the context of {self._runner.ctx}")
         while len(self._pages) * PAGE < end:
             self._pages.append(self._runner.kv.alloc())
-        return Chunk(np.asarray(self._pages, np.int32), self.length, np.asarray(ids, np.int32), logits)
+        return Chunk(np.asarray(self._pages, np.int32), self.length, tokens, logits)
 
     def truncate(self, length: int) -> None:
         """Forgets all tokens from position `length` on."""
