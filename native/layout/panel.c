@@ -50,16 +50,28 @@ static void pack_float(const sp_panel_layout *layout, uint8_t *dst, const uint8_
     }
 }
 
+static uint32_t load32(const uint8_t *p) {
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+// A file block has element i in the low nibble of byte i and element i + 16 in its high nibble; a line has an even
+// quad in its low nibbles and the next one in its high nibbles. So four words of a block become four of a panel.
 static void pack_q4(const sp_panel_layout *layout, uint8_t *dst, const uint8_t *row, size_t r) {
     const size_t head = layout->min_at ? 4 : 2;  // bytes of d (and m) before the nibbles
+    const uint32_t low = 0x0f0f0f0f;
+    uint8_t *line = dst + r * 4;
     for (size_t g = 0; g < layout->k / GROUP; g++, row += head + GROUP / 2) {
         memcpy(dst + layout->scale_at + (g * 16 + r) * 2, row, 2);
         if (layout->min_at) memcpy(dst + layout->min_at + (g * 16 + r) * 2, row + 2, 2);
-        for (size_t j = 0; j < GROUP / 2; j++) {
-            const size_t lo = g * GROUP + j, hi = lo + GROUP / 2;
-            dst[nibble_byte(r, lo)] |= (uint8_t)((row[head + j] & 15) << nibble_shift(lo));
-            dst[nibble_byte(r, hi)] |= (uint8_t)((row[head + j] >> 4) << nibble_shift(hi));
+        uint32_t lines[4];
+        for (size_t j = 0; j < 2; j++) {
+            const uint32_t even = load32(row + head + 8 * j), odd = load32(row + head + 8 * j + 4);
+            lines[j] = (even & low) | (odd & low) << 4;
+            lines[j + 2] = (even >> 4 & low) | (odd & ~low);
         }
+        for (size_t j = 0; j < 4; j++, line += 64) memcpy(line, &lines[j], sizeof lines[j]);
     }
 }
 
