@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What both kinds of tokenizer share: special tokens, BOS exactly once, and the way back to text.
 
-A kind supplies two things: the ids of a piece of plain text, and the bytes of a token.
+A kind supplies one thing, the ids of a text without special tokens.
 """
 
 from __future__ import annotations
@@ -10,23 +10,31 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from smepilot.errors import InvalidParameterError
+from smepilot.text.cache import Packed
 from smepilot.text.special import Specials, Splitter
 
 
 class VocabularyTokenizer(ABC):
     """A `Tokenizer` over a vocabulary with special tokens."""
 
-    def __init__(self, size: int, specials: Specials, *, space_prefix: bool) -> None:
-        """`size`: number of tokens."""
-        self._specials = specials
+    def __init__(self, packed: Packed) -> None:
+        """Takes the vocabulary as it was prepared.
+
+        Args:
+            packed: has the facts ``specials`` and ``space_prefix``, and the blobs ``piece``, the bytes of all tokens,
+                and ``offset``, 32-bit numbers: where each token begins in them, and where the last ends.
+        """
+        self._offset = memoryview(packed.blobs["offset"]).cast("B").cast("I")
+        self._pieces = memoryview(packed.blobs["piece"])
+        self._specials = specials = Specials.from_facts(packed.facts["specials"])
         self._control_ids = frozenset(specials.control.values())
         self._all = Splitter({**specials.user, **specials.control})
         self._user = Splitter(specials.user)
-        self.vocab_size = size
+        self.vocab_size = len(self._offset) - 1
         self.bos_id = specials.bos
         self.eos_ids = frozenset(specials.eos_ids)
         self.add_bos = specials.add_bos
-        self.space_prefix = space_prefix
+        self.space_prefix: bool = packed.facts["space_prefix"]
 
     @property
     def bos_token(self) -> str:
@@ -83,9 +91,9 @@ class VocabularyTokenizer(ABC):
     def _encode_plain(self, text: str, after_special: bool, ids: list[int]) -> None:
         """Appends the ids of a text without special tokens; `after_special`: it opens the text or follows one."""
 
-    @abstractmethod
     def _bytes(self, id: int) -> bytes:
         """The bytes of a token below `vocab_size`, of a control token its name."""
+        return bytes(self._pieces[self._offset[id] : self._offset[id + 1]])
 
 
 def _valid(text: str) -> str:

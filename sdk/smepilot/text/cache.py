@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""The file in which a built tokenizer waits for the next start: a header and a few blobs.
 
-    magic "SPTOK\0\0\1" · crc32 u32 · header length u32 · header (JSON) · blobs, one after another
+    magic "SPTOK\0\0" version u8 · crc32 u32 · header length u32 · header (JSON) · blobs, one after another
 
 The header holds the facts (`Packed.facts`), the fingerprint of the metadata it was made from and the blobs' sizes; the
 checksum covers header and blobs. Whatever is not right about a file (damage, another version, other metadata) makes
@@ -20,21 +20,19 @@ import sys
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 FILE_NAME = "tokenizer.bin"
 
 _LOG = logging.getLogger(__name__)
-_VERSION = 1
+_VERSION = 2  # a change of facts or blobs makes another version
 _MAGIC = b"SPTOK\0\0" + bytes([_VERSION])
 _HEAD = struct.Struct("<8sII")
 
 
-@dataclass(frozen=True)
-class Packed:
+class Packed(NamedTuple):
     """A built tokenizer as plain data: `facts` are JSON values, `blobs` are bytes by name."""
 
     facts: dict[str, Any]

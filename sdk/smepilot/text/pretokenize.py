@@ -10,8 +10,7 @@ the usual last step, GPT-2's detour that writes bytes as printable characters, i
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smepilot.errors import TokenizerError
 
@@ -33,8 +32,7 @@ _QWEN35 = (
 _THREE_DIGITS = "[0-9][0-9][0-9]"
 
 
-@dataclass(frozen=True)
-class Scheme:
+class Scheme(NamedTuple):
     """What happens to a text before merging.
 
     Attributes:

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Specials:
+class Specials(NamedTuple):
     """Special tokens of a vocabulary; `control` and `user` give ids by text."""
 
     bos: int | None
@@ -31,7 +29,7 @@ class Specials:
 
     def as_facts(self) -> dict[str, Any]:
         """The same as JSON values."""
-        return asdict(self)
+        return self._asdict()
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> Specials:

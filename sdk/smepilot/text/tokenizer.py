@@ -90,18 +90,32 @@ def from_metadata(meta: Mapping[str, Any], *, cache: Path | None = None) -> Toke
         TokenizerError: a key is missing, wrong, or names something this version does not know.
     """
     kind = meta.get("tokenizer.ggml.model")
-    if kind == "gpt2":
-        from smepilot.text import bpe as family
-    elif kind == "llama":
-        from smepilot.text import spm as family  # type: ignore[no-redef]
-    elif kind is None:
+    if kind is None:
         raise TokenizerError("key 'tokenizer.ggml.model' is missing: convert the model again with its tokenizer")
-    else:
+    if kind not in ("gpt2", "llama"):
         raise TokenizerError(f"tokenizer.ggml.model is {kind!r}: only 'gpt2' and 'llama' tokenizers are supported")
     fingerprint = store.fingerprint(meta)
     packed = store.load(cache, fingerprint) if cache is not None else None
     if packed is None:
-        packed = family.pack(meta)
+        packed = _pack(kind, meta)
         if cache is not None:
             store.save(cache, fingerprint, packed)
-    return family.open_packed(packed)
+    return _open(kind, packed)
+
+
+def _pack(kind: str, meta: Mapping[str, Any]) -> store.Packed:
+    if kind == "gpt2":
+        from smepilot.text.pack_bpe import pack
+    else:
+        from smepilot.text.pack_spm import pack
+    return pack(meta)
+
+
+def _open(kind: str, packed: store.Packed) -> Tokenizer:
+    if kind == "gpt2":
+        from smepilot.text.bpe import ByteTokenizer
+
+        return ByteTokenizer(packed)
+    from smepilot.text.spm import SentencePieceTokenizer
+
+    return SentencePieceTokenizer(packed)

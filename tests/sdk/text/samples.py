@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from smepilot.text import Tokenizer, from_metadata
-from smepilot.text.bpe import byte_alphabet
+from smepilot.text.pack_bpe import byte_alphabet
 from smepilot.weights.gguf import open_gguf
 from tests import fetch
 
