@@ -6,7 +6,7 @@ r"""The file in which a built tokenizer waits for the next start: a header and a
 The header holds the facts (`Packed.facts`), the fingerprint of the metadata it was made from and the blobs' sizes; the
 checksum covers header and blobs. Whatever is not right about a file (damage, another version, other metadata) makes
 `load` return None, and the tokenizer is built again: a cache is never an error, nor is a folder that cannot be written.
-The whole file is read at once, 1 MB for 49,000 tokens and 6 MB for 128,000: less time than one page fault per lookup.
+The whole file is read at once: 1.3 MB and a millisecond for 49,000 tokens, 5.8 MB and three for 128,000.
 Blobs of numbers are in the machine's own byte order, as caches do not travel; the header says which that was.
 """
 
