@@ -20,15 +20,15 @@ void sp_each_variant(sp_slot slot, sp_compare compare);
 
 // Kinds of input. Every kind is finite but the last.
 typedef enum sp_fill {
-  SP_FILL_NORMAL,   // -4..4
-  SP_FILL_WIDE,     // exponents of -30..30
-  SP_FILL_ZEROS,    // +0 and -0
-  SP_FILL_EQUAL,    // few different values, zeros of both signs among them
-  SP_FILL_DENORMAL, // below the smallest normal number
-  SP_FILL_HUGE,     // next to the largest
-  SP_FILL_BITS,     // any finite bit pattern
-  SP_FILL_SPECIAL,  // -4..4 with an infinity or NaN here and there
-  SP_FILL_COUNT
+    SP_FILL_NORMAL,   // -4..4
+    SP_FILL_WIDE,     // exponents of -30..30
+    SP_FILL_ZEROS,    // +0 and -0
+    SP_FILL_EQUAL,    // few different values, zeros of both signs among them
+    SP_FILL_DENORMAL, // below the smallest normal number
+    SP_FILL_HUGE,     // next to the largest
+    SP_FILL_BITS,     // any finite bit pattern
+    SP_FILL_SPECIAL,  // -4..4 with an infinity or NaN here and there
+    SP_FILL_COUNT
 } sp_fill;
 
 void sp_fill_floats(float *x, size_t n, sp_fill fill, uint64_t seed);
