@@ -117,21 +117,20 @@ static void block_rows(const sp_attention *op, const sp_run *run, const sp_worke
                                .k = keys});
 }
 
-// o / l of one row and head into the consumer's layout.
-static void store_output(const sp_attention *op, const sp_run *run, const sp_worker *worker, uint32_t row,
-                         uint32_t head, const float *o, float l) {
-    const size_t column = (size_t)head * op->head_dim;
-    const bool packed = op->out.q_at != SP_ABSENT;
-    float y[512];
-    if (op->out.rows_at != SP_ABSENT) {
-        float *out = sp_rows(run, op->out.rows_at) + row * op->out.k + column;
-        SP_CALL(run, worker, SP_SLOT_FINISH, sp_finish_fn)(out, o, l, op->head_dim);
+// o / l of a token's heads in one group, head by head, into the consumer's layout. `y` is room for the group.
+static void store_group(const sp_attention *op, const sp_run *run, const sp_worker *worker, uint32_t row, uint32_t head,
+                        const float *o, size_t ldo, const float *l, size_t ldl, float *y) {
+    const uint32_t group = group_of(op), d = op->head_dim;
+    const size_t column = (size_t)head * group * d;
+    const bool rows = op->out.rows_at != SP_ABSENT, packed = op->out.q_at != SP_ABSENT;
+    if (rows) y = sp_rows(run, op->out.rows_at) + row * op->out.k + column;
+    for (uint32_t r = 0; r < group; r++) {
+        SP_CALL(run, worker, SP_SLOT_FINISH, sp_finish_fn)(y + r * d, o + r * ldo, l[r * ldl], d);
     }
     // Heads that do not fill quantisation groups are packed by a step of their own.
-    if (!packed || op->head_dim % SP_GROUP) return;
-    SP_CALL(run, worker, SP_SLOT_FINISH, sp_finish_fn)(y, o, l, op->head_dim);
+    if (!packed || d % SP_GROUP) return;
     const sp_act_panel panel = sp_act_panel_at(run, &op->out, run->batch.tokens, row / SP_TOKENS);
-    sp_act_quantise(run, worker, &panel, row % SP_TOKENS, column, y, op->head_dim);
+    sp_act_quantise(run, worker, &panel, row % SP_TOKENS, column, y, (size_t)group * d);
 }
 
 // ---- spans of several tokens
@@ -163,9 +162,9 @@ static void prefill_tile(const sp_attention *op, sp_run *run, const sp_span *spa
                                      .ldo = vd, .ldb = vd, .rows = rows - first, .d = op->head_dim};
         SP_CALL(run, worker, SP_SLOT_MERGE, sp_merge_fn)(&merge);
     }
-    for (uint32_t r = 0; r < rows; r++) {
-        const uint32_t row = span->row0 + token + r / group;
-        store_output(op, run, worker, row, head * group + r % group, w.o + r * vd, w.l[r]);
+    for (uint32_t t = 0; t < tokens; t++) {
+        const uint32_t r = t * group;  // the queries are not needed any more: their room takes the result
+        store_group(op, run, worker, span->row0 + token + t, head, w.o + r * vd, vd, w.l + r, 1, w.q);
     }
 }
 
@@ -214,8 +213,9 @@ static void merge_parts(const sp_attention *op, const sp_run *run, const sp_span
                                          .ldo = vd, .ldb = vd, .rows = 1, .d = op->head_dim};
             SP_CALL(run, worker, SP_SLOT_MERGE, sp_merge_fn)(&merge);
         }
-        store_output(op, run, worker, span->row0, head * group + r, first, first[vd + 1]);
     }
+    const float *first = p->at + (size_t)head * blocks * group * p->floats;
+    store_group(op, run, worker, span->row0, head, first, p->floats, first + vd + 1, p->floats, cut(op, worker).q);
 }
 
 static void decode_part(const sp_attention *op, sp_run *run, const sp_span *span, uint32_t head, uint32_t part,

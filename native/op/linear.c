@@ -34,41 +34,42 @@ void sp_project_tile(const sp_project *op, sp_run *run, uint32_t tile, const sp_
     sp_matmul(run, worker, &op->in, run->batch.tokens, &weights, add_rows, op, &first);
 }
 
-// ---- gate_up: two panels of each make one group of 32 activations
+// ---- gate_up: two panels of each matrix make one group of 32 activations
 
-enum { GATE_PANELS = SP_GROUP / SP_PANEL_ROWS };
+enum { GATE_GROUPS = 4 };
 
-uint32_t sp_gate_up_tiles(const sp_gate_up *op, sp_run *run) {
-    (void)run;
-    return ceil_div(op->gate.rows, SP_GROUP);
+// Groups of a tile: quantising four at once is cheaper than one by one, but every worker should get a few tiles.
+static uint32_t gate_columns(const sp_gate_up *op, const sp_run *run) {
+    const uint32_t most = GATE_GROUPS * SP_GROUP;
+    return op->gate.rows / most >= 4 * run->workers ? most : SP_GROUP;
 }
+
+uint32_t sp_gate_up_tiles(const sp_gate_up *op, sp_run *run) { return ceil_div(op->gate.rows, gate_columns(op, run)); }
 
 static void activate(const void *ctx, const sp_run *run, const sp_worker *worker, const sp_product *product,
                      const void *tile) {
     const sp_gate_up *op = ctx;
-    const uint32_t column = *(const uint32_t *)tile * SP_GROUP, n = least(SP_GROUP, op->gate.rows - column);
+    const uint32_t column = *(const uint32_t *)tile, n = least(gate_columns(op, run), op->gate.rows - column);
     const uint32_t up = ceil_div(n, SP_PANEL_ROWS) * SP_PANEL_ROWS;
     const bool packed = op->out.q_at != SP_ABSENT, rows = op->out.rows_at != SP_ABSENT;
     sp_act_panel panel = {0};
     if (packed) panel = sp_act_panel_at(run, &op->out, run->batch.tokens, product->first / SP_TOKENS);
     for (uint32_t t = 0; t < product->tokens; t++) {
         const float *g = product->y + t * product->ldy;
-        float y[SP_GROUP];
+        float buffer[GATE_GROUPS * SP_GROUP];
+        float *y = rows ? sp_rows(run, op->out.rows_at) + (size_t)(product->first + t) * op->out.k + column : buffer;
         SP_CALL(run, worker, SP_SLOT_SWIGLU, sp_swiglu_fn)(y, g, g + up, n);
         if (packed) sp_act_quantise(run, worker, &panel, t, column, y, n);
-        if (rows) {
-            memcpy(sp_rows(run, op->out.rows_at) + (size_t)(product->first + t) * op->out.k + column, y, n * sizeof *y);
-        }
     }
 }
 
 void sp_gate_up_tile(const sp_gate_up *op, sp_run *run, uint32_t tile, const sp_worker *worker) {
-    const uint32_t panels = (uint32_t)sp_panel_count(op->gate.rows), first = tile * GATE_PANELS;
-    const uint32_t last = least(first + GATE_PANELS, panels);
+    const uint32_t panels = (uint32_t)sp_panel_count(op->gate.rows), column = tile * gate_columns(op, run);
+    const uint32_t first = column / SP_PANEL_ROWS, last = least(first + gate_columns(op, run) / SP_PANEL_ROWS, panels);
     sp_tile_weights weights = {0};
     sp_tile_weights_add(&weights, &op->gate, first, last);
     sp_tile_weights_add(&weights, &op->up, first, last);
-    sp_matmul(run, worker, &op->in, run->batch.tokens, &weights, activate, op, &tile);
+    sp_matmul(run, worker, &op->in, run->batch.tokens, &weights, activate, op, &column);
 }
 
 // ---- logits
