@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine on a real model: ways to ask, sampling, cancelling, many threads at once, and bad input."""
+"""The engine on a real model: ways to ask, many threads at once, logits, and what cannot be asked."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
-import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,18 +13,7 @@ import numpy as np
 import pytest
 
 import smepilot as sp
-
-PROMPT = "Once upon a time there was a small model"
-
-# The tiny model is sure of itself and repeats one letter; these make texts in which a mistake would show.
-VARIED: Any = {"temperature": 6.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "ignore_eos": True}
-RESTLESS: Any = {"temperature": 0, "frequency_penalty": 5.0, "ignore_eos": True}
-
-
-@pytest.fixture(scope="module")
-def engine(tiny_llama3: Path) -> Iterator[sp.Engine]:
-    with sp.Engine.open(tiny_llama3, threads=2, ctx=1024) as engine:
-        yield engine
+from tests.sdk.tiny import PROMPT, RESTLESS, VARIED
 
 
 def greedy(engine: sp.Engine, tokens: list[int], count: int) -> list[int]:
@@ -40,9 +26,6 @@ def greedy(engine: sp.Engine, tokens: list[int], count: int) -> list[int]:
         penalties[token] += 5
         text.append(token)
     return text[len(tokens) :]
-
-
-# ---- ways to ask
 
 
 def test_greedy_text_is_that_of_the_logits(engine: sp.Engine) -> None:
@@ -98,89 +81,6 @@ def test_usage_adds_up(engine: sp.Engine) -> None:
     assert answer.as_dict()["usage"]["seconds"]["total"] == seconds.total
 
 
-# ---- sampling
-
-
-def test_same_seed_same_text_and_the_seed_is_reported(engine: sp.Engine) -> None:
-    drawn = engine.complete(PROMPT, max_tokens=40, **VARIED)
-    again = engine.complete(PROMPT, max_tokens=40, seed=drawn.seed, **VARIED)
-    other = engine.complete(PROMPT, max_tokens=40, seed=drawn.seed ^ 1, **VARIED)
-    assert again.tokens == drawn.tokens
-    assert other.tokens != drawn.tokens
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"temperature": 0},
-        {"temperature": 1e-6},
-        {"temperature": 1e-30},
-        {"temperature": 6.0, "top_k": 1},
-        {"temperature": 6.0, "top_p": 1e-6},
-        {"temperature": 6.0, "min_p": 1.0},
-    ],
-    ids=str,
-)
-def test_the_likeliest_token_by_many_ways(engine: sp.Engine, options: dict[str, Any]) -> None:
-    expected = engine.complete(PROMPT, max_tokens=30, **RESTLESS).tokens
-    assert engine.complete(PROMPT, max_tokens=30, seed=3, **RESTLESS | options).tokens == expected
-
-
-@pytest.mark.parametrize("top_k", [0, -1, 279, 280, 10**9])
-def test_top_k_beyond_the_vocabulary_keeps_all(engine: sp.Engine, top_k: int) -> None:
-    wide: Any = VARIED | {"max_tokens": 30, "seed": 5}
-    all_tokens = engine.complete(PROMPT, **wide | {"top_k": 279}).tokens
-    assert engine.complete(PROMPT, **wide | {"top_k": top_k}).tokens == all_tokens
-
-
-def test_bias_forbids_and_forces(engine: sp.Engine) -> None:
-    free = engine.complete(PROMPT, max_tokens=10, temperature=0).tokens
-    banned = engine.complete(PROMPT, max_tokens=10, temperature=0, logit_bias={free[0]: -np.inf}).tokens
-    assert free[0] not in banned
-    assert set(engine.complete(PROMPT, max_tokens=10, temperature=0, logit_bias={65: 1e6}).tokens) == {65}
-
-
-def test_penalties_reduce_repetition(engine: sp.Engine) -> None:
-    def distinct(**options: Any) -> int:
-        answer = engine.complete(PROMPT, max_tokens=60, temperature=0, ignore_eos=True, **options)
-        return len(set(answer.tokens))
-
-    plain = distinct()
-    assert distinct(repetition_penalty=5.0) > plain
-    assert distinct(frequency_penalty=5.0) > plain
-    assert distinct(presence_penalty=50.0) > plain
-
-
-def test_a_frequency_penalty_beyond_every_gap_never_repeats(engine: sp.Engine) -> None:
-    answer = engine.complete(PROMPT, max_tokens=100, temperature=0, ignore_eos=True, frequency_penalty=1e4)
-    assert len(set(answer.tokens)) == 100
-
-
-def test_ignore_eos_never_ends(engine: sp.Engine) -> None:
-    hot: Any = VARIED | {"temperature": 1e4}  # every token is as likely as any other
-    answer = engine.complete(PROMPT, max_tokens=900, seed=1, **hot)
-    assert (answer.finish_reason, len(answer.tokens)) == ("length", 900)
-    assert 277 not in answer.tokens
-    answer = engine.complete(PROMPT, max_tokens=900, seed=1, **hot | {"ignore_eos": False})
-    assert answer.finish_reason == "stop"
-    assert 277 not in answer.tokens
-
-
-@pytest.mark.parametrize("length", [1, 2, 3, 6])
-def test_stop_strings_neither_leak_nor_lose_text(engine: sp.Engine, length: int) -> None:
-    options: Any = VARIED | {"max_tokens": 100, "seed": 11}
-    free = engine.complete(PROMPT, **options)
-    at = next(i for i in range(8, 90) if "\ufffd" not in free.text[i - 1 : i + length])
-    stop = free.text[at : at + length]
-    stopped = engine.complete(PROMPT, stop=["\0\0\0", stop], **options)
-    assert stopped.text == free.text[: free.text.index(stop)]
-    assert stopped.finish_reason == "stop"
-    assert "".join(chunk.text for chunk in engine.stream(PROMPT, stop=stop, **options)) == stopped.text
-
-
-# ---- together
-
-
 def test_requests_of_many_threads_do_not_touch_each_other(engine: sp.Engine) -> None:
     prompts = [f"{number} green bottles" * (1 + number) for number in range(12)]
     alone = [engine.complete(p, max_tokens=25, seed=i, **VARIED).tokens for i, p in enumerate(prompts)]
@@ -203,86 +103,6 @@ def test_little_memory_changes_no_text(engine: sp.Engine, tiny_llama3: Path) -> 
     with sp.Engine.open(tiny_llama3, threads=1, ctx=512, pages=8, max_batch=16) as small:
         streams = [small.stream(p, max_tokens=200, seed=3, **VARIED) for p in prompts]
         assert [stream.result().tokens for stream in streams] == alone
-
-
-# ---- cancelling
-
-
-def test_cancel_from_another_thread_in_a_long_prefill(smollm2: Path) -> None:
-    seconds = []
-    with sp.Engine.open(smollm2, threads=1, ctx=2048, max_batch=2048) as engine:
-        for _ in range(5):
-            stream = engine.stream([5] * 2000, max_tokens=1)
-            canceller = threading.Timer(0.1, stream.cancel)
-            canceller.start()
-            assert stream.result().finish_reason == "cancelled"
-            canceller.join()
-            began = time.perf_counter() - 0.1
-            assert engine.complete("x", max_tokens=1, ignore_eos=True).usage.completion_tokens == 1
-            assert stream.completion is not None
-            seconds.append(stream.completion.usage.seconds.total - 0.1)
-            assert time.perf_counter() - began < 2
-    assert min(seconds) < 0.05
-
-
-def test_engine_cancel_ends_everything_under_way(engine: sp.Engine) -> None:
-    streams = [engine.stream(PROMPT, ignore_eos=True) for _ in range(4)]
-    next(streams[0])
-    engine.cancel()
-    assert {stream.result().finish_reason for stream in streams} == {"cancelled"}
-    assert engine.complete(PROMPT, max_tokens=3).finish_reason
-
-
-def test_leaving_a_stream_cancels_it(engine: sp.Engine) -> None:
-    with engine.stream(PROMPT, ignore_eos=True) as stream:
-        first = next(stream)
-    assert stream.completion is not None
-    assert stream.completion.finish_reason == "cancelled"
-    assert stream.completion.text.startswith(first.text)
-    assert list(stream) == []
-    stream = engine.stream(PROMPT, ignore_eos=True)
-    del stream
-    gc.collect()
-    deadline = time.perf_counter() + 2
-    while engine._loop._active and time.perf_counter() < deadline:
-        time.sleep(0.001)
-    assert not engine._loop._active
-
-
-def test_astream_ends_with_its_task(engine: sp.Engine) -> None:
-    async def talk() -> None:
-        async for _ in engine.astream(PROMPT, ignore_eos=True):
-            pass
-
-    async def main() -> None:
-        task = asyncio.create_task(talk())
-        while not engine._loop._active:
-            await asyncio.sleep(0.001)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        generator = engine.astream(PROMPT, ignore_eos=True)
-        async for _ in generator:
-            break
-        await generator.aclose()  # type: ignore[attr-defined]
-
-    asyncio.run(main())
-    assert all(request.cancelled for request in list(engine._loop._active))
-
-
-def test_many_astreams_at_once(engine: sp.Engine) -> None:
-    async def one(number: int) -> str:
-        return "".join(
-            [chunk.text async for chunk in engine.astream(f"{number}", max_tokens=20, seed=number, **VARIED)]
-        )
-
-    async def main() -> list[str]:
-        return await asyncio.gather(*(one(number) for number in range(8)))
-
-    assert asyncio.run(main()) == [engine.complete(f"{n}", max_tokens=20, seed=n, **VARIED).text for n in range(8)]
-
-
-# ---- logits and perplexity
 
 
 def test_logits_do_not_depend_on_what_follows(engine: sp.Engine) -> None:
@@ -311,13 +131,18 @@ def test_perplexity_is_that_of_the_logits(engine: sp.Engine) -> None:
     assert all(a < b for a, b in pairwise(reports))
 
 
+def test_perplexity_of_a_real_model_is_what_it_should_be(smollm2: Path) -> None:
+    text = (Path(__file__).parent.parent / "data" / "smollm2" / "ppl_botchan.txt").read_text()
+    with sp.Engine.open(smollm2) as real:
+        result = real.perplexity(text)
+    assert result.tokens == 1037
+    assert result.value == pytest.approx(31.94, rel=0.012)  # of the float32 model with these weights
+
+
 def test_tokenize_and_back(engine: sp.Engine) -> None:
     text = "Hello, wörld 🙂 <|im_end|>"
     assert engine.detokenize(engine.tokenize(text), skip_special=False) == text
     assert len(engine.tokenize("<|im_end|>", parse_special=False)) > len(engine.tokenize("<|im_end|>")) == 1
-
-
-# ---- bad input
 
 
 def test_a_prompt_beyond_the_context_names_both_numbers(engine: sp.Engine) -> None:
@@ -356,35 +181,6 @@ def test_a_prompt_beyond_the_pool_names_both_numbers(tiny_llama3: Path) -> None:
 def test_what_cannot_be_asked(engine: sp.Engine, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(sp.InvalidParameterError, match=message):
         engine.complete(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("max_tokens", 0),
-        ("max_tokens", 1.5),
-        ("temperature", -0.1),
-        ("temperature", float("nan")),
-        ("temperature", "hot"),
-        ("temperature", True),
-        ("top_k", -2),
-        ("top_p", 0),
-        ("top_p", 1.1),
-        ("min_p", -0.1),
-        ("seed", -1),
-        ("seed", 1 << 64),
-        ("repetition_penalty", 0),
-        ("presence_penalty", float("inf")),
-        ("frequency_penalty", None),
-        ("stop", ""),
-        ("stop", ["a", 5]),
-        ("logit_bias", {-1: 1.0}),
-        ("logit_bias", {1: float("inf")}),
-    ],
-)
-def test_parameters_outside_their_range_are_named(name: str, value: object) -> None:
-    with pytest.raises(sp.InvalidParameterError, match=name):
-        sp.GenerateParams(**{name: value})  # type: ignore[arg-type]
 
 
 def test_a_closed_engine_says_so(tiny_llama3: Path) -> None:
