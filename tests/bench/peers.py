@@ -75,7 +75,7 @@ def outcomes(promises: list[Promise], args: argparse.Namespace, notes: dict[str,
         notes.setdefault("limits", {})[model] = dataclasses.asdict(limits.machine)
         say(f"{model}: {limits.machine}")
         with bench.Versus(path, cores=args.cores, pairs=args.pairs, on_event=say) as engines:
-            notes["peer"] = engines.peer
+            notes["peer"] = engines.about_peer
             for promise in group:
                 outcome = measure(promise, engines, limits, busy=not args.quiet)
                 say(render([outcome]))

@@ -86,6 +86,7 @@ class Versus:
         cores: int,
         pairs: int = 5,
         peer_python: str | None = None,
+        peer: Path = _HERE / "peer_llama.py",
         on_event: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Starts both processes and loads the model in each.
@@ -95,17 +96,18 @@ class Versus:
             cores: Threads of the many-threaded settings.
             pairs: Samples of each engine per test.
             peer_python: Interpreter that has llama-cpp-python; None for this one.
+            peer: File of the subject that is measured against (serve.py).
             on_event: Told what is being measured.
 
         Raises:
             RuntimeFault: A process cannot be started or an engine refuses the model.
         """
         self.model, self.cores, self.pairs, self.say = model, cores, pairs, on_event
-        self.peer_python = peer_python or sys.executable
+        self.peer_python, self._peer = peer_python or sys.executable, peer
         with ExitStack() as opened:
             self.ours = opened.enter_context(_our_worker())
             self.theirs = opened.enter_context(self._their_worker())
-            self.peer = self.theirs.about()
+            self.about_peer = self.theirs.about()
             self.ours.open(model=str(model))
             self.theirs.open(model=str(model))
             self._opened = opened.pop_all()
@@ -121,11 +123,13 @@ class Versus:
         self._opened.close()
 
     def _their_worker(self) -> Worker:
-        return Worker(_HERE / "peer_llama.py", python=self.peer_python)
+        return Worker(self._peer, python=self.peer_python)
 
     def _llama_setting(self, case: Case) -> Setting:
-        best = best_setting(self.theirs, case, llama_settings(case, self.cores))
-        return best_setting(self.theirs, case, [best, {**best, "threads": 1}]) if self.cores > 1 else best
+        return self._with_threads_chosen(case, best_setting(self.theirs, case, llama_settings(case, self.cores)))
+
+    def _with_threads_chosen(self, case: Case, setting: Setting) -> Setting:
+        return best_setting(self.theirs, case, [{**setting, "threads": n} for n in sorted({1, self.cores})])
 
     def duel(self, case: Case) -> Duel:
         """Times one case on the quiet machine."""
@@ -138,11 +142,11 @@ class Versus:
         """Times one case beside a process that keeps one core busy.
 
         Ours keeps the setting that was best on the quiet machine: nobody retunes an app when a neighbour wakes up.
-        llama.cpp is given its best setting anew.
+        llama.cpp chooses its threads anew, for with all of them it may all but stop.
         """
         quiet = quiet or self.duel(case)
         with busy_neighbour():
-            theirs = self._llama_setting(case)
+            theirs = self._with_threads_chosen(case, quiet.theirs.setting)
             duel = self._pairs(case, f"{case.name}, busy neighbour", quiet.ours.setting, theirs)
         return Duel(duel.ours, duel.theirs, quiet.ours)
 

@@ -126,7 +126,7 @@ def _versus(args: argparse.Namespace, model: Path, cases: list[Case]) -> tuple[l
             duels += [versus.busy_duel(case, quiet) for case, quiet in zip(cases, list(duels), strict=True)]
         wholes: list[tuple[bool, Callable[[], Duel]]] = [(args.startup, versus.startup), (args.memory, versus.memory)]
         duels += [measure() for wanted, measure in wholes if wanted]
-        return duels, versus.peer
+        return duels, versus.about_peer
 
 
 def _say(text: str) -> None:
