@@ -160,6 +160,8 @@ static uint32_t active_cores(const sp_pool *pool, uint32_t allowed) {
 
 void sp_pool_begin(sp_pool *pool, uint32_t kinds) {
     lock_pass(pool);
+    fegetenv(&pool->caller_float);
+    fesetenv(FE_DFL_ENV);
     uint32_t allowed = pool->threads > 0 ? sp_cpus_allowed() : 0;
     uint32_t active = active_cores(pool, allowed);
     // A spinning worker is in the way where workers share a CPU.
@@ -174,6 +176,7 @@ void sp_pool_begin(sp_pool *pool, uint32_t kinds) {
 }
 
 void sp_pool_end(sp_pool *pool) {
+    fesetenv(&pool->caller_float);
     atomic_store_explicit(&pool->hot, 0, memory_order_relaxed);
     pthread_mutex_unlock(&pool->pass);
 }

@@ -14,6 +14,9 @@
 // few milliseconds. Between passes they spin and yield for the configured times and then park on a condition
 // variable, where they cost nothing.
 //
+// Tiles are computed in the default floating-point state on every worker: rounding to nearest, no flush-to-zero.
+// Some libraries turn that on for a whole process; the caller's own state is put back at the end of a pass.
+//
 // After fork the child has no workers: its passes run on the calling thread alone. Shrinking the process's affinity
 // while it runs benches the workers that have no CPU left; growing it back calls them in again.
 #pragma once

@@ -2,6 +2,7 @@
 // A worker's life: wait for tiles, take and compute them, say how many it finished.
 #include "thread/worker.h"
 
+#include <fenv.h>
 #include <sched.h>
 #include <stdio.h>
 
@@ -74,6 +75,7 @@ void *sp_thread_main(void *thread) {
     snprintf(name, sizeof name, "smepilot-%u", (unsigned)me->self.index);
     sp_thread_describe(name);
     if (me->cpu >= 0) atomic_store(&me->pin, sp_thread_pin((uint32_t)me->cpu));
+    fesetenv(FE_DFL_ENV);  // a thread inherits its maker's rounding and flush-to-zero
     atomic_store(&me->started, true);
     while (wait_for_tiles(me)) {
         sp_grab grab;

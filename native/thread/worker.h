@@ -2,6 +2,7 @@
 // Inside of the pool: its state, shared by pool.c (the caller's side) and worker.c (the threads' side).
 #pragma once
 
+#include <fenv.h>
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -35,6 +36,7 @@ struct sp_pool {
     // The caller's side.
     alignas(SP_LINE) pthread_mutex_t pass;  // held from begin to end
     _Atomic pid_t owner;                    // the process that the threads belong to
+    fenv_t caller_float;                    // the caller's floating-point state outside of passes
     uint32_t expected;                      // value of `done` when the run in progress is finished
     _Atomic uint32_t threads;               // running threads of the pool: 0 after stop, and in a forked child
     uint32_t allowed;                       // CPUs that the process had at creation; 0: unknown
