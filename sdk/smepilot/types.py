@@ -88,10 +88,20 @@ class GenerateParams:
         _require("repetition_penalty", self.repetition_penalty, "{} > 0", lambda p: p > 0)
         _require("presence_penalty", self.presence_penalty, "a finite {}", math.isfinite)
         _require("frequency_penalty", self.frequency_penalty, "a finite {}", math.isfinite)
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
-        if not all(isinstance(text, str) and text for text in stop):
+        if not isinstance(self.ignore_eos, bool):
+            raise InvalidParameterError(f"ignore_eos is {self.ignore_eos!r}; expected True or False")
+        self._check_stop()
+        self._check_bias()
+
+    def _check_stop(self) -> None:
+        stop = (self.stop,) if isinstance(self.stop, str) else self.stop
+        if not isinstance(stop, Sequence) or not all(isinstance(text, str) and text for text in stop):
             raise InvalidParameterError(f"stop is {self.stop!r}; expected one or more non-empty strings")
-        object.__setattr__(self, "stop", stop)
+        object.__setattr__(self, "stop", tuple(stop))
+
+    def _check_bias(self) -> None:
+        if not isinstance(self.logit_bias, Mapping):
+            raise InvalidParameterError(f"logit_bias is {self.logit_bias!r}; expected token ids with numbers")
         for token, bias in self.logit_bias.items():
             _require_int("logit_bias token", token, 0)
             if not isinstance(bias, int | float) or math.isnan(bias) or bias == math.inf:

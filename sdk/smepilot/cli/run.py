@@ -34,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answers, or chats when there is a terminal and no prompt."""
+    from smepilot.errors import InvalidParameterError
     from smepilot.types import GenerateParams
 
     GenerateParams(**sampling(args))  # a wrong value is an error before the model is opened
@@ -42,15 +43,14 @@ def run(args: argparse.Namespace) -> int:
     elif args.prompt or not sys.stdin.isatty():
         prompt = sys.stdin.buffer.read().decode("utf-8", "replace").strip("\n")
     elif args.json or args.raw:
-        raise SystemExit("smepilot run: error: --json and --raw need a prompt")
+        raise InvalidParameterError("--json and --raw need a prompt")
     else:
         from smepilot.cli.chat import chat
 
         with open_engine(args) as engine:
             return chat(engine, args.system, sampling(args), stats=args.stats)
     if not prompt:
-        print("smepilot: error: the prompt is empty; give some text", file=sys.stderr)
-        return 2
+        raise InvalidParameterError("the prompt is empty; give some text")
     with open_engine(args) as engine:
         return _answer(engine, args, prompt)
 

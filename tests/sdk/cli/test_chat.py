@@ -32,6 +32,8 @@ def test_a_conversation_with_commands(tiny_llama3: Path) -> None:
         terminal.expect(r"system +Be brief\.")
         terminal.line("/set temperature hot")
         terminal.expect("error: temperature is 'hot'")
+        terminal.line("/set logit_bias 5")
+        terminal.expect("error: logit_bias is 5")
         terminal.line("/set colour red")
         terminal.expect("no parameter 'colour'")
         terminal.line("/dance")
@@ -85,6 +87,12 @@ def test_control_c_stops_a_single_answer(smollm2: Path) -> None:
         terminal.interrupt()
         assert terminal.wait(5) == 130
         assert "Traceback" not in terminal.text
+
+
+def test_options_that_need_a_prompt_say_so(tiny_llama3: Path) -> None:
+    with Terminal("run", tiny_llama3, "--json") as terminal:
+        assert terminal.wait() == 2
+        terminal.expect("error: --json and --raw need a prompt")
 
 
 def test_tables_are_drawn_in_a_terminal() -> None:
