@@ -11,7 +11,7 @@
 //    the (o, m, l) of each of its blocks in the arena; whoever finishes last merges them in order.
 //
 // Blocks beyond a row's position are skipped. Within a tile a row may meet keys it cannot see: their p is zero, which
-// changes no bit but the sign of a zero, and the last addition of +0 (finish) removes that.
+// (values being finite) changes no bit but the sign of a zero, and the last addition of +0 (finish) removes that.
 #include <math.h>
 #include <string.h>
 

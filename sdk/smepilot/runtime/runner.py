@@ -229,9 +229,15 @@ class Runner:
 
         Returns:
             float32 [rows, vocab], the caller's own copy.
+
+        Raises:
+            ContextLengthError: The tokens of a sequence do not fit the context; none has been computed.
+            CancelledError: `cancel` was called; the sequences hold the tokens of the steps before.
         """
         if not parts or not all(len(ids) for _, ids in parts):
             raise InvalidParameterError("forward needs sequences, and token ids for each")
+        for handle, ids in parts:
+            handle.require_room(len(ids))
         wanted: list[list[NDArray[np.float32]]] = [[] for _ in parts]
         done = [0] * len(parts)
         while any(done[i] < len(ids) for i, (_, ids) in enumerate(parts)):
@@ -271,16 +277,19 @@ class Handle:
         self._pages: list[int] = []
         self.length = 0
 
+    def require_room(self, count: int) -> None:
+        """Raises ContextLengthError if `count` more tokens do not fit the context."""
+        if self.length + count > self._runner.ctx:
+            raise ContextLengthError(f"{self.length + count} tokens do not fit the context of {self._runner.ctx}")
+
     def chunk(self, ids: Sequence[int], logits: Want) -> Chunk:
         """The next tokens as a chunk, with pages for them; `length` is advanced by `forward` once they are computed."""
         try:
             tokens = np.asarray(ids, np.int32)
         except OverflowError as error:
             raise InvalidParameterError("a token id does not fit 32 bits") from error
-        end = self.length + len(ids)
-        if end > self._runner.ctx:
-            raise ContextLengthError(f"{end} tokens do not fit the context of {self._runner.ctx}")
-        while len(self._pages) * PAGE < end:
+        self.require_room(len(ids))
+        while len(self._pages) * PAGE < self.length + len(ids):
             self._pages.append(self._runner.kv.alloc())
         return Chunk(np.asarray(self._pages, np.int32), self.length, tokens, logits)
 
