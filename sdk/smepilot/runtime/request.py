@@ -11,6 +11,7 @@ cancelled request gets its Finish from the thread that cancels, at once; whateve
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from collections.abc import Sequence as TokenIds
 from time import perf_counter
@@ -38,7 +39,7 @@ class Finish(NamedTuple):
 Event = int | Finish
 
 
-class Request:
+class Request(ABC):
     """What both kinds have: a prompt with roles, a sequence to compute it in, and a sink.
 
     `sequence` may still hold an earlier turn; what agrees with the prompt is not computed again. `keep` leaves
@@ -65,9 +66,9 @@ class Request:
         self.first_token = 0.0
         self.last_token = 0.0
 
+    @abstractmethod
     def take(self, rows: Rows) -> Finish | None:
         """Uses the logits of the chunk just computed (last row, or all); returns the end when it is reached."""
-        raise AssertionError(type(self))
 
 
 class Generation(Request):
