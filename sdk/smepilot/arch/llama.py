@@ -52,6 +52,8 @@ def _frequencies(
             raise FileFormatError(f"{where}: tensor rope_freqs.weight does not hold {len(inv_freq)} positive numbers")
         return rope.divided(inv_freq, factors)
     kind = metadata.get("llama.rope.scaling.type", "none")
+    if not isinstance(kind, str):
+        raise FileFormatError(f"{where}: metadata key llama.rope.scaling.type is not a string")
     if kind == "none":
         return inv_freq
     factor = _positive(metadata, "llama.rope.scaling.factor", where, 1.0)
