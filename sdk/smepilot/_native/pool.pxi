@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The thread pool as an object: its lifetime and what it reports. Runs go through native programs.
 
+from time import sleep as _sleep
+
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 cdef extern from "thread/pool.h":
@@ -119,9 +121,14 @@ cdef class Pool:
         """
         cdef sp_placement at
         cdef uint32_t i
+        cdef int patience = 200  # milliseconds that new threads have to come up
         workers = []
         for i in range(sp_pool_workers(self.ptr)):
             sp_pool_placement(self.ptr, i, &at)
+            while at.active and not at.started and patience > 0:
+                _sleep(0.001)
+                patience -= 1
+                sp_pool_placement(self.ptr, i, &at)
             workers.append({
                 "index": i,
                 "kind": "sme" if at.kind == SP_KIND_SME else "core",
