@@ -83,7 +83,7 @@ class Outcome:
 def render(outcomes: Sequence[Outcome]) -> str:
     """The table of a run: ratio with range and bar, the fraction of the roofline, and what a busy neighbour leaves."""
     header = ("model", "test", "smepilot", "llama.cpp", "unit", "ratio", "range", "bar", "held", "roofline")
-    neighbour = ("busy, of ours", "busy, ratio", "its setting")
+    neighbour = ("busy, of ours", "busy, ratio", "llama.cpp's setting")
     return markdown((*header, *neighbour), [_line(outcome) for outcome in outcomes], left=2)
 
 

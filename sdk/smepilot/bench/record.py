@@ -90,7 +90,7 @@ def environment() -> dict[str, Any]:
         "smepilot": version("smepilot"),
         "numpy": version("numpy"),
         "commit": _commit(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command": [Path(word).name if os.path.isabs(word) else word for word in sys.argv],  # folders are private
     }
 
 
@@ -107,14 +107,17 @@ def _read(path: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout this runs in, with "+" when files have changed; None outside of one."""
+    """The commit of the checkout that this package belongs to, with "+" when files have changed; None without one."""
+    here = Path(__file__).parent
+    top = _git(here, "rev-parse", "--show-toplevel")
+    if top is None or not (Path(top) / "sdk" / "smepilot").is_dir():  # somebody else's repository
+        return None
+    return _git(here, "describe", "--always", "--abbrev=12", "--match=", "--dirty=+")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        run = subprocess.run(
-            ["git", "describe", "--always", "--abbrev=12", "--match=", "--dirty=+"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        run = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return run.stdout.strip()

@@ -81,3 +81,17 @@ def test_runs_without_a_common_test(tmp_path: Path) -> None:
         compare([ROW], [Row("smepilot", "other.gguf", "tg64", {}, (1.0,))])
     with pytest.raises(NotFoundError, match="not a kept run"):
         read_run(tmp_path)
+
+
+def test_the_environment_names_no_private_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/home/somebody/bin/smepilot", "bench", "/home/somebody/m.gguf", "-p", "512"])
+    assert environment()["command"] == ["smepilot", "bench", "m.gguf", "-p", "512"]
+
+
+def test_the_commit_is_that_of_the_package_not_of_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = environment()["commit"]
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    monkeypatch.chdir(tmp_path)
+    assert environment()["commit"] == before
