@@ -32,7 +32,7 @@ STRANGERS = {("thread", "kernel"), ("tile", "kernel"), ("tile", "thread")}
 
 # libc, POSIX, the two kernels' own interfaces, and the compilers' intrinsics: the engine depends on nothing else.
 SYSTEM = re.compile(
-    r"(assert|ctype|errno|float|inttypes|limits|math|sched|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib"
+    r"(assert|ctype|errno|fenv|float|inttypes|limits|math|sched|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib"
     r"|string|time|unistd|fcntl|dirent|pthread|cpuid|immintrin|arm_neon|arm_sve|arm_sme"
     r"|sys/(mman|prctl|stat|types|auxv|sysctl|syscall|sysinfo)|asm/hwcap|linux/[a-z]+|mach/[a-z_]+|pthread/qos)\.h"
 )
