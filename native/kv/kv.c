@@ -17,12 +17,15 @@ sp_status sp_kv_create(sp_kv **out, const sp_kv_config *config) {
     kv->element = config->f32 ? sizeof(float) : sizeof(uint16_t);
     kv->value_row = round_up(config->head_dim, 16);
     kv->head_bytes = (config->head_dim + kv->value_row) * SP_KV_PAGE * kv->element;
-    kv->page_bytes = kv->head_bytes * config->heads * config->layers;
+    size_t layer, bytes;
+    if (!sp_size_mul(kv->head_bytes, config->heads, &layer) || !sp_size_mul(layer, config->layers, &kv->page_bytes) ||
+        !sp_size_mul(kv->page_bytes, config->pages, &bytes) || sp_region_reserve(&kv->store, bytes) != SP_OK) {
+        sp_kv_destroy(kv);
+        return SP_ERR_MEMORY;
+    }
     kv->holders = calloc(config->pages, sizeof *kv->holders);
     kv->free = malloc(config->pages * sizeof *kv->free);
-    size_t bytes;
-    if (!kv->holders || !kv->free || !sp_size_mul(kv->page_bytes, config->pages, &bytes) ||
-        sp_region_reserve(&kv->store, bytes) != SP_OK) {
+    if (!kv->holders || !kv->free) {
         sp_kv_destroy(kv);
         return SP_ERR_MEMORY;
     }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/rig.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "kernel/variants.h"
+#include "test.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
+enum { FENCE = 2 * SP_LINE, CANARY = 0xa5 };
+
+void sp_rig_open(sp_rig *rig, sp_tier tier, size_t arena_bytes, size_t scratch_bytes) {
+    *rig = (sp_rig){.bytes = arena_bytes};
+    sp_kernel_select(&rig->kernels, (2u << tier) - 1);
+    rig->run = (sp_run){.kernels = &rig->kernels, .arena = sp_alloc_aligned(SP_LINE, arena_bytes, 1), .workers = 1};
+    rig->worker = (sp_worker){
+        .counts = rig->counts, .scratch = sp_alloc_aligned(SP_LINE, scratch_bytes, 1), .scratch_bytes = scratch_bytes};
+    memset(rig->run.arena, CANARY, arena_bytes);
+    ASAN_POISON_MEMORY_REGION(rig->run.arena, arena_bytes);
+}
+
+size_t sp_rig_take(sp_rig *rig, size_t bytes) {
+    const size_t used = rig->count > 0 ? rig->end[rig->count - 1] : 0;
+    const size_t at = (used + FENCE) / SP_LINE * SP_LINE;
+    if (rig->count == SP_RIG_BUFFERS || at + bytes + FENCE > rig->bytes) {
+        sp_test_fail(__FILE__, __LINE__, "the rig's arena of %zu bytes is full", rig->bytes);
+        return 0;
+    }
+    ASAN_UNPOISON_MEMORY_REGION(rig->run.arena + at, bytes);
+    memset(rig->run.arena + at, 0, bytes);
+    rig->begin[rig->count] = at;
+    rig->end[rig->count++] = at + bytes;
+    return at;
+}
+
+static void check_fences(const sp_rig *rig) {
+    for (size_t b = 0, at = 0; b <= rig->count; b++) {
+        const size_t stop = b < rig->count ? rig->begin[b] : rig->bytes;
+        size_t touched = 0;
+        for (; at < stop; at++) touched += rig->run.arena[at] != CANARY;
+        if (touched > 0) sp_test_fail(__FILE__, __LINE__, "%zu bytes written before buffer %zu", touched, b);
+        if (b < rig->count) at = rig->end[b];
+    }
+}
+
+void sp_rig_close(sp_rig *rig) {
+    ASAN_UNPOISON_MEMORY_REGION(rig->run.arena, rig->bytes);
+    check_fences(rig);
+    sp_free(rig->run.arena);
+    sp_free(rig->worker.scratch);
+}
+
+sp_act sp_rig_act(sp_rig *rig, uint32_t tokens, size_t k, bool rows, bool panels, uint64_t seed) {
+    sp_act act = {k, SP_ABSENT, SP_ABSENT, SP_ABSENT, SP_ABSENT, SP_ABSENT};
+    if (rows) {
+        act.rows_at = sp_rig_take(rig, tokens * k * sizeof(float));
+        sp_fill_floats(sp_rows(&rig->run, act.rows_at), tokens * k, SP_FILL_NORMAL, seed);
+    }
+    if (panels) {
+        const size_t plane = tokens * (k / SP_GROUP) * sizeof(float);
+        act.q_at = sp_rig_take(rig, tokens * k);
+        act.d_at = sp_rig_take(rig, plane);
+        act.neg_at = sp_rig_take(rig, plane);
+        act.sum_at = sp_rig_take(rig, plane);
+    }
+    return act;
+}
+
+double sp_rig_packed(const sp_rig *rig, const sp_act *act, uint32_t tokens, uint32_t t, size_t i) {
+    const sp_act_panel panel = sp_act_panel_at(&rig->run, act, tokens, t / SP_TOKENS);
+    const size_t slot = t % SP_TOKENS;
+    return (double)panel.q[(i / 4 * panel.width + slot) * 4 + i % 4] *
+           (double)panel.d[i / SP_GROUP * panel.width + slot];
+}
+
+static void random_row(sp_format format, uint8_t *row, size_t k, uint64_t *random) {
+    const sp_format_info *info = sp_format_get(format);
+    for (size_t block = 0; block < k / info->block; block++, row += info->bytes) {
+        const float value = sp_random_float(random, -1.0f, 1.0f);
+        uint16_t half = sp_f32_to_f16(value);
+        if (format == SP_BF16) half = sp_f32_to_bf16(value);
+        for (size_t i = 2; i < info->bytes; i++) row[i] = (uint8_t)sp_test_random(random);
+        if (format == SP_F32) memcpy(row, &value, sizeof value);
+        else memcpy(row, &half, sizeof half);  // the block's scale, or the value itself
+        if (format == SP_Q4_1) memcpy(row + 2, &(uint16_t){sp_f32_to_f16(-7.5f * value)}, 2);
+    }
+}
+
+sp_rig_matrix sp_rig_matrix_make(sp_format format, uint32_t rows, size_t k, uint64_t seed) {
+    const sp_format_info *info = sp_format_get(format);
+    const size_t row_bytes = k / info->block * info->bytes;
+    sp_rig_matrix matrix = {.linear = {.rows = rows}, .values = sp_alloc(rows * k, sizeof(float))};
+    sp_panel_layout *layout = &matrix.linear.layout;
+    if (sp_panel_layout_make(layout, format, k) != SP_OK) sp_test_fail(__FILE__, __LINE__, "no layout for k = %zu", k);
+    matrix.linear.panels = matrix.panels = sp_alloc(sp_panel_count(rows), layout->bytes);
+    uint8_t *file = sp_alloc(rows, row_bytes);
+    for (uint32_t r = 0; r < rows; r++) {
+        random_row(format, file + r * row_bytes, k, &seed);
+        sp_format_row_f32(format, matrix.values + r * k, file + r * row_bytes, k);
+    }
+    for (uint32_t p = 0; p < sp_panel_count(rows); p++) {
+        const void *of_panel[SP_PANEL_ROWS] = {0};
+        for (uint32_t r = 0; r < SP_PANEL_ROWS && p * SP_PANEL_ROWS + r < rows; r++)
+            of_panel[r] = file + (p * SP_PANEL_ROWS + r) * row_bytes;
+        sp_panel_pack(layout, matrix.panels + p * layout->bytes, of_panel);
+    }
+    sp_free(file);
+    return matrix;
+}
+
+void sp_rig_matrix_free(sp_rig_matrix *matrix) {
+    sp_free(matrix->panels);
+    sp_free(matrix->values);
+}
+
+bool sp_rig_is_float(sp_format format) { return sp_format_get(format)->block == 1; }
+
+uint32_t sp_rig_tiers(void) {
+    sp_cpu cpu;
+    sp_cpu_detect(&cpu);
+    return sp_kernel_tiers_supported(&cpu) & sp_kernel_tiers_built();
+}
