@@ -46,9 +46,7 @@ typedef enum sp_slot {
 //  Q4A:      acc = fma((float)dot, dw * da, acc); acc = fma(mw, sa, acc)       dot = sum q * a
 //  One call makes up to mr tokens of one activation panel against one panel of 16 weight rows, over the whole k.
 typedef struct sp_gemm_q_args {
-    const uint8_t *w;       // weight panel: data plane (layout/panel.h)
-    const uint16_t *wd;     // its scale plane: [groups][16] float16
-    const uint16_t *wm;     // its minimum plane (Q4A), else NULL
+    const uint8_t *w;       // weight panel (layout/panel.h)
     const int8_t *a;        // activation panel: [k/4][width][4]
     const float *ad;        // [groups][width] scales
     const int32_t *an;      // [groups][width] negated sums of the int8 values

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packed layouts that every worker on every instruction set reads.
 //
-// A weight matrix [rows][k] is cut into panels of 16 rows. A panel is up to three planes, one after the other, each
-// padded with zeros to 64 bytes:
+// A weight matrix [rows][k] is cut into panels of 16 rows. Quantised panels are a sequence of blocks of 64 k (two
+// groups of 32, the second one zero where k ends with an odd group). A block is one run of whole 64-byte lines, so a
+// worker reads a panel, and panel after panel, as a single stream: hardware prefetching is at its best on one.
 //
-//   data      quantised: along k in quads of 4 bytes, [k/4][16][4]: one 64-byte line is 16 rows x 4 k.
-//             4-bit formats put two neighbouring quads into one line: the even one in the low nibbles.
-//             float32 [k][16]; float16 and bfloat16 [k/2][16][2] (odd k padded with zeros).
-//   scale     [k/32][16] float16
-//   minimum   [k/32][16] float16 (affine formats)
+//   scales    [2][16] float16
+//   minima    [2][16] float16 (affine formats)
+//   data      [2] groups of quads of 4 bytes along k, [8][16][4]: one line is 16 rows x 4 k. 4-bit formats put two
+//             neighbouring quads into one line: the even one in the low nibbles.
 //
-// Rows beyond the matrix are zero. The size of a panel depends on format and k alone, so panels are an array.
+// Float panels are float32 [k][16]; float16 and bfloat16 [k/2][16][2]. Rows beyond the matrix are zero. The size of a
+// panel depends on format and k alone, so panels are an array.
 #pragma once
 
 #include <stddef.h>
@@ -25,9 +26,16 @@
 typedef struct sp_panel_layout {
     sp_format format;
     size_t k;
-    size_t scale_at, min_at;  // byte offsets of the planes inside a panel; 0 where there is none
-    size_t bytes;             // of one panel
+    size_t bytes;  // of one panel
 } sp_panel_layout;
+
+// Parts of a quantised block, in bytes.
+enum {
+    SP_BLOCK_SCALES = 64,  // of two groups; minima take as much
+    SP_BLOCK_Q4S = SP_BLOCK_SCALES + 2 * 256,
+    SP_BLOCK_Q4A = 2 * SP_BLOCK_SCALES + 2 * 256,
+    SP_BLOCK_Q8S = SP_BLOCK_SCALES + 2 * 512,
+};
 
 // The layout of panels for rows of k elements. SP_ERR_ARGUMENT if k is 0, larger than 2^24 or no multiple of the
 // format's block (8 for float formats).

@@ -33,16 +33,13 @@ void sp_gemm_f(const sp_run *run, const sp_worker *worker, sp_gemm_f_args args) 
     }
 }
 
-static bool is_float(const sp_linear *linear) { return linear->layout.scale_at == 0; }
+static bool is_float(const sp_linear *linear) { return sp_format_get(linear->layout.format)->block == 1; }
 
 static void grouped_panel(const sp_run *run, const sp_worker *worker, const sp_linear *linear, uint32_t panel,
                           const sp_act_panel *act, float *y, size_t ldy) {
     const sp_panel_layout *layout = &linear->layout;
-    const uint8_t *w = linear->panels + panel * layout->bytes;
     const sp_gemm_q_args args = {
-        .w = w,
-        .wd = (const uint16_t *)(const void *)(w + layout->scale_at),
-        .wm = layout->min_at ? (const uint16_t *)(const void *)(w + layout->min_at) : NULL,
+        .w = linear->panels + panel * layout->bytes,
         .a = act->q,
         .ad = act->d,
         .an = act->neg,

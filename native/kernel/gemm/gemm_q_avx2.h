@@ -29,7 +29,6 @@ SP_TEMPLATE __m256i sp_dot_quad(sp_weight_kind kind, __m256i acc, __m256i w, __m
 SP_TEMPLATE void sp_gemm_q_avx2_m(sp_weight_kind kind, const sp_gemm_q_args *args, size_t t0, const int m) {
     const size_t width = args->width, quad = 4 * width;
     const __m256i low = _mm256_set1_epi8(15);
-    const uint8_t *w = args->w;
     const int8_t *a = args->a + 4 * t0;
     __m256 acc[SP_GEMM_TOKENS][2];
     SP_UNROLL
@@ -37,15 +36,16 @@ SP_TEMPLATE void sp_gemm_q_avx2_m(sp_weight_kind kind, const sp_gemm_q_args *arg
 
     for (size_t g = 0; g < args->groups; g++) {
         const size_t at = g * width + t0;
+        const sp_weight_group w = sp_weight_group_at(kind, args->w, g);
         __m256i dot[SP_GEMM_TOKENS][2];
         SP_UNROLL
         for (int t = 0; t < m; t++) {
             dot[t][0] = kind == SP_WEIGHT_Q4S ? _mm256_set1_epi32(args->an[at + (size_t)t] * 8) : _mm256_setzero_si256();
             dot[t][1] = dot[t][0];
         }
-        for (int line = 0; line < (kind == SP_WEIGHT_Q8S ? 8 : 4); line++, w += 64) {
+        for (int line = 0; line < (kind == SP_WEIGHT_Q8S ? 8 : 4); line++) {
             for (int half = 0; half < 2; half++) {
-                const __m256i v = _mm256_load_si256((const __m256i *)(w + 32 * half));
+                const __m256i v = _mm256_load_si256((const __m256i *)(w.data + 64 * line + 32 * half));
                 const __m256i even = kind == SP_WEIGHT_Q8S ? v : _mm256_and_si256(v, low);
                 SP_UNROLL
                 for (int t = 0; t < m; t++) {
@@ -61,14 +61,14 @@ SP_TEMPLATE void sp_gemm_q_avx2_m(sp_weight_kind kind, const sp_gemm_q_args *arg
             a += kind == SP_WEIGHT_Q8S ? quad : 2 * quad;
         }
         for (int half = 0; half < 2; half++) {
-            const __m256 d = _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(args->wd + 16 * g + 8 * half)));
+            const __m256 d = _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(w.scales + 8 * half)));
             SP_UNROLL
             for (int t = 0; t < m; t++) {
                 const __m256 scale = _mm256_mul_ps(d, _mm256_set1_ps(args->ad[at + (size_t)t]));
                 acc[t][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[t][half]), scale, acc[t][half]);
             }
             if (kind != SP_WEIGHT_Q4A) continue;
-            const __m256 min = _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(args->wm + 16 * g + 8 * half)));
+            const __m256 min = _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(w.minima + 8 * half)));
             SP_UNROLL
             for (int t = 0; t < m; t++) {
                 acc[t][half] = _mm256_fmadd_ps(min, _mm256_set1_ps(args->as[at + (size_t)t]), acc[t][half]);

@@ -22,7 +22,6 @@ SP_TEMPLATE __m512i sp_dot_bcast(__m512i acc, __m512i w, const int8_t *a) {
 SP_TEMPLATE void sp_gemm_q_avx512_m(sp_weight_kind kind, const sp_gemm_q_args *args, size_t t0, const int m) {
     const size_t width = args->width, quad = 4 * width;
     const __m512i low = _mm512_set1_epi8(15), flip = _mm512_set1_epi8((char)0x80);
-    const uint8_t *w = args->w;
     const int8_t *a = args->a + 4 * t0;
     const float *ad = args->ad + t0, *as = args->as + t0;
     const int32_t *an = args->an + t0;
@@ -31,14 +30,15 @@ SP_TEMPLATE void sp_gemm_q_avx512_m(sp_weight_kind kind, const sp_gemm_q_args *a
     for (int t = 0; t < m; t++) acc[t] = _mm512_setzero_ps();
 
     for (size_t g = 0; g < args->groups; g++) {
+        const sp_weight_group w = sp_weight_group_at(kind, args->w, g);
         __m512i dot[SP_GEMM_TOKENS];
         SP_UNROLL
         for (int t = 0; t < m; t++) {
             if (kind == SP_WEIGHT_Q4A) dot[t] = _mm512_setzero_si512();
             else dot[t] = _mm512_slli_epi32(_mm512_set1_epi32(an[t]), kind == SP_WEIGHT_Q4S ? 3 : 7);
         }
-        for (int line = 0; line < (kind == SP_WEIGHT_Q8S ? 8 : 4); line++, w += 64) {
-            const __m512i v = _mm512_load_si512(w);
+        for (int line = 0; line < (kind == SP_WEIGHT_Q8S ? 8 : 4); line++) {
+            const __m512i v = _mm512_load_si512(w.data + 64 * line);
             if (kind == SP_WEIGHT_Q8S) {
                 const __m512i u = _mm512_xor_si512(v, flip);
                 SP_UNROLL
@@ -54,14 +54,14 @@ SP_TEMPLATE void sp_gemm_q_avx512_m(sp_weight_kind kind, const sp_gemm_q_args *a
                 a += 2 * quad;
             }
         }
-        const __m512 d = _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(args->wd + 16 * g)));
+        const __m512 d = _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)w.scales));
         SP_UNROLL
         for (int t = 0; t < m; t++) {
             const __m512 scale = _mm512_mul_ps(d, _mm512_set1_ps(ad[t]));
             acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t]), scale, acc[t]);
         }
         if (kind == SP_WEIGHT_Q4A) {
-            const __m512 min = _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(args->wm + 16 * g)));
+            const __m512 min = _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)w.minima));
             SP_UNROLL
             for (int t = 0; t < m; t++) acc[t] = _mm512_fmadd_ps(min, _mm512_set1_ps(as[t]), acc[t]);
         }

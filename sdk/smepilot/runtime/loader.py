@@ -25,7 +25,7 @@ from smepilot.runtime.packed import PackedFile, open_packed, pack_in_memory, sou
 from smepilot.weights.gguf import open_gguf
 from smepilot.weights.source import TensorInfo, WeightSource, require_supported
 
-LAYOUT_VERSION = "1"
+LAYOUT_VERSION = "2"
 """Changes whenever the packed layouts or the order of packed rows change."""
 ROPE_FACTORS = "rope_freqs.weight"
 PANEL_ROWS = 16

@@ -23,6 +23,42 @@ typedef struct operands {
 
 static float uniform(uint64_t *random) { return (float)(sp_test_random(random) >> 40) / (float)(1 << 23) - 1.0f; }
 
+// A panel packed from random file rows with small scales.
+static void fill_panel(operands *o, uint64_t *random) {
+    const sp_format_info *info = sp_format_get(o->layout.format);
+    const size_t blocks = o->layout.k / SP_GROUP, halves = o->layout.format == SP_Q4_1 ? 2 : 1;
+    uint8_t *file = sp_alloc(16 * blocks, info->bytes);
+    const void *rows[SP_PANEL_ROWS];
+    for (size_t i = 0; i < 16 * blocks * info->bytes; i++) file[i] = (uint8_t)sp_test_random(random);
+    for (size_t i = 0; i < 16 * blocks; i++) {
+        for (size_t j = 0; j < halves; j++) {
+            const uint16_t half = sp_f32_to_f16(uniform(random) * 0.01f);
+            memcpy(file + i * info->bytes + j * sizeof half, &half, sizeof half);
+        }
+    }
+    for (size_t r = 0; r < SP_PANEL_ROWS; r++) rows[r] = file + r * blocks * info->bytes;
+    sp_panel_pack(&o->layout, o->panel, rows);
+    sp_free(file);
+}
+
+// The same with all weights at one end of their range and all scales and minima one.
+static void fill_extreme(operands *o) {
+    const sp_format_info *info = sp_format_get(o->layout.format);
+    const size_t blocks = o->layout.k / SP_GROUP, halves = o->layout.format == SP_Q4_1 ? 2 : 1;
+    uint8_t *file = sp_alloc(blocks, info->bytes);
+    const void *rows[SP_PANEL_ROWS];
+    memset(file, o->layout.format == SP_Q8_0 ? 0x80 : 0xff, blocks * info->bytes);
+    for (size_t i = 0; i < blocks; i++) {
+        for (size_t j = 0; j < halves; j++) {
+            const uint16_t one = sp_f32_to_f16(1.0f);
+            memcpy(file + i * info->bytes + j * sizeof one, &one, sizeof one);
+        }
+    }
+    for (size_t r = 0; r < SP_PANEL_ROWS; r++) rows[r] = file;
+    sp_panel_pack(&o->layout, o->panel, rows);
+    sp_free(file);
+}
+
 static void make(operands *o, sp_format format, size_t k, size_t width, uint64_t *random) {
     const size_t groups = k / SP_GROUP;
     sp_panel_layout_make(&o->layout, format, k);
@@ -32,11 +68,7 @@ static void make(operands *o, sp_format format, size_t k, size_t width, uint64_t
     o->ad = sp_alloc(groups * width, sizeof(float));
     o->as = sp_alloc(groups * width, sizeof(float));
     o->an = sp_alloc(groups * width, sizeof(int32_t));
-    for (size_t i = 0; i < o->layout.scale_at; i++) o->panel[i] = (uint8_t)sp_test_random(random);
-    uint16_t *scales = (uint16_t *)(void *)(o->panel + o->layout.scale_at);
-    for (size_t i = 0; i < (o->layout.bytes - o->layout.scale_at) / 2; i++) {
-        scales[i] = sp_f32_to_f16(uniform(random) * 0.01f);
-    }
+    fill_panel(o, random);
     for (size_t i = 0; i < k * width; i++) {
         const int8_t v = (int8_t)sp_test_random(random);
         o->a[i] = v == -128 ? -127 : v;
@@ -58,8 +90,6 @@ static void unmake(operands *o) {
 
 static sp_gemm_q_args args_of(const operands *o, size_t first, size_t m, float *y) {
     return (sp_gemm_q_args){.w = o->panel,
-                            .wd = (const uint16_t *)(const void *)(o->panel + o->layout.scale_at),
-                            .wm = (const uint16_t *)(const void *)(o->panel + o->layout.min_at),
                             .a = o->a + 4 * first,
                             .ad = o->ad + first,
                             .an = o->an + first,
@@ -124,7 +154,7 @@ SP_TEST(gemm_quantised_kernels_do_not_saturate) {
             uint64_t random = 9;
             operands o;
             make(&o, format_of(kernel->slot), 64, 1, &random);
-            memset(o.panel, kernel->slot == SP_SLOT_GEMM_Q8S ? 0x80 : 0xff, o.layout.scale_at);
+            fill_extreme(&o);
             memset(o.a, (int8_t)(127 * sign), 64);
             for (size_t g = 0; g < 2; g++) {
                 o.ad[g] = 1.0f, o.an[g] = -32 * 127 * sign, o.as[g] = (float)(32 * 127 * sign);
@@ -133,15 +163,8 @@ SP_TEST(gemm_quantised_kernels_do_not_saturate) {
             const sp_gemm_q_args args = args_of(&o, 0, 1, got);
             ((sp_gemm_q_fn)kernel->fn)(&args);
             const int weight = kernel->slot == SP_SLOT_GEMM_Q8S ? -128 : kernel->slot == SP_SLOT_GEMM_Q4S ? 7 : 15;
-            for (size_t r = 0; r < 16; r++) {
-                want[r] = 0.0f;
-                for (size_t g = 0; g < 2; g++) {
-                    want[r] = fmaf((float)(weight * 127 * sign * 32), sp_f16_to_f32(args.wd[g * 16 + r]), want[r]);
-                    if (kernel->slot == SP_SLOT_GEMM_Q4A) {
-                        want[r] = fmaf(sp_f16_to_f32(args.wm[g * 16 + r]), o.as[g], want[r]);
-                    }
-                }
-            }
+            const float dot = (float)(weight * 127 * sign * 32), minimum = kernel->slot == SP_SLOT_GEMM_Q4A ? o.as[0] : 0.0f;
+            for (size_t r = 0; r < 16; r++) want[r] = 2.0f * (dot + minimum);  // small integers: exact
             sp_test_label("%s sign=%d", kernel->name, sign);
             SP_CHECK_FLOATS(got, want, 16);
             unmake(&o);
