@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from tests import fetch
+
+# Whoever starts the tests in the background may have them ignore Ctrl-C, and their children with them; some are about it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 
