@@ -12,7 +12,7 @@ import pytest
 
 from tests import fetch
 
-# Whoever starts the tests in the background may have them ignore Ctrl-C, and their children with them; some are about it.
+# Started in the background, tests and their children may have been told to ignore Ctrl-C; some are about it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
