@@ -150,9 +150,7 @@ def _forms(steps: list[Step], formats: Mapping[str, str]) -> dict[str, tuple[boo
     return forms
 
 
-def make_plan(
-    config: ModelConfig, formats: Mapping[str, str], limits: PlanLimits, partial_bytes: int
-) -> ExecutionPlan:
+def make_plan(config: ModelConfig, formats: Mapping[str, str], limits: PlanLimits, partial_bytes: int) -> ExecutionPlan:
     """Plans a forward pass.
 
     Args:
