@@ -9,6 +9,7 @@
 #define SP_FN_SP_SLOT_GEMM_Q4A sp_gemm_q_fn
 #define SP_FN_SP_SLOT_GEMM_Q8S sp_gemm_q_fn
 #define SP_FN_SP_SLOT_GEMM_F32 sp_gemm_f_fn
+#define SP_FN_SP_SLOT_GEMM_F16 sp_gemm_f_fn
 #define SP_FN_SP_SLOT_EXPAND_F16 sp_expand_fn
 #define SP_FN_SP_SLOT_EXPAND_BF16 sp_expand_fn
 #define SP_FN_SP_SLOT_RMSNORM sp_rmsnorm_fn

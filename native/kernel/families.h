@@ -21,6 +21,7 @@ typedef enum sp_slot {
     SP_SLOT_GEMM_Q4A,   // int8 activations x 4-bit affine weights (Q4_1)
     SP_SLOT_GEMM_Q8S,   // int8 activations x 8-bit symmetric weights (Q8_0)
     SP_SLOT_GEMM_F32,   // float32 x float32, fma chain over k
+    SP_SLOT_GEMM_F16,   // float32 x float16, widened exactly: the same chain
     SP_SLOT_EXPAND_F16, // float16 weight panel -> float32 panel
     SP_SLOT_EXPAND_BF16,
     SP_SLOT_RMSNORM,
@@ -59,13 +60,13 @@ typedef struct sp_gemm_q_args {
 } sp_gemm_q_args;
 typedef void (*sp_gemm_q_fn)(const sp_gemm_q_args *args);
 
-// ---- gemm, float32: y[i][j] = fma chain over k of a[i][k] * b[k][j], from +0 or (accumulate) from y.
-//  b is cut into strips of 16 columns: element (k, j) is b[(j / 16) * strip + k * step + j % 16].
+// ---- gemm, float: y[i][j] = fma chain over k of a[i][k] * b[k][j], from +0 or (accumulate) from y.
+//  b is float32 or float16, cut into strips of 16 columns: element (k, j) is b[(j / 16) * strip + k * step + j % 16].
 //  n is a multiple of 16, n <= nr; m <= mr.
 typedef struct sp_gemm_f_args {
     const float *a;
     size_t lda;
-    const float *b;
+    const void *b;
     size_t strip, step;
     float *y;
     size_t ldy;

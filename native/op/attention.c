@@ -68,35 +68,40 @@ size_t sp_op_scratch_bytes(uint32_t max_tokens, uint32_t heads, uint32_t kv_head
 
 // ---- one block for the rows of a tile
 
-// Keys and values of a block as float32: the page itself, or widened into scratch.
-static void load_block(const sp_attention *op, const sp_run *run, const sp_worker *worker, int32_t page, uint32_t head,
-                       uint32_t positions, scratch *w) {
-    void *keys = sp_kv_keys(run->kv, page, op->layer, head), *values = sp_kv_values(run->kv, page, op->layer, head);
-    if (run->kv->config.f32) {
-        w->k = keys;
-        w->v = values;
-        return;
-    }
+// Keys and values of a block, and the kernel that multiplies with them as they are.
+typedef struct block {
+    const void *k, *v;
+    sp_slot gemm;
+} block;
+
+// The page itself, or, where many rows share the work, its float16 widened once into scratch.
+static block load_block(const sp_attention *op, const sp_run *run, const sp_worker *worker, int32_t page, uint32_t head,
+                        uint32_t positions, uint32_t rows, const scratch *w) {
+    const void *keys = sp_kv_keys(run->kv, page, op->layer, head);
+    const void *values = sp_kv_values(run->kv, page, op->layer, head);
+    if (run->kv->config.f32) return (block){keys, values, SP_SLOT_GEMM_F32};
+    if (rows <= run->kernels->k[SP_SLOT_GEMM_F16]->mr) return (block){keys, values, SP_SLOT_GEMM_F16};
     const size_t panels = (positions + 15) / 16;
     SP_CALL(run, worker, SP_SLOT_WIDEN_F16, sp_widen_fn)(w->k, keys, panels * 16 * op->head_dim);
     SP_CALL(run, worker, SP_SLOT_WIDEN_F16, sp_widen_fn)(w->v, values, positions * value_row(op));
+    return (block){w->k, w->v, SP_SLOT_GEMM_F32};
 }
 
-// (ob, mb, lb) of rows [first, rows) for the block whose first position is `start`; position[r] is a row's own.
+// (ob, mb, lb) of rows [first, rows) for a block of which `keys` are seen by the last row.
 static void block_rows(const sp_attention *op, const sp_run *run, const sp_worker *worker, const scratch *w,
-                       uint32_t first, uint32_t rows, uint32_t keys, const float *q) {
+                       const block *kv, uint32_t first, uint32_t rows, uint32_t keys, const float *q) {
     const size_t vd = value_row(op);
-    sp_gemm_f(run, worker,
-              (sp_gemm_f_args){.a = q + first * op->head_dim,
-                               .lda = op->head_dim,
-                               .b = w->k,
-                               .strip = (size_t)op->head_dim * 16,
-                               .step = 16,
-                               .y = w->s + first * BLOCK,
-                               .ldy = BLOCK,
-                               .m = rows - first,
-                               .n = (keys + 15) / 16 * 16,
-                               .k = op->head_dim});
+    const sp_gemm_f_args scores = {.a = q + first * op->head_dim,
+                                   .lda = op->head_dim,
+                                   .b = kv->k,
+                                   .strip = (size_t)op->head_dim * 16,
+                                   .step = 16,
+                                   .y = w->s + first * BLOCK,
+                                   .ldy = BLOCK,
+                                   .m = rows - first,
+                                   .n = (keys + 15) / 16 * 16,
+                                   .k = op->head_dim};
+    sp_gemm_f(run, worker, kv->gemm, scores);
     const sp_softmax_args softmax = {.s = w->s + first * BLOCK,
                                      .ld = BLOCK,
                                      .rows = rows - first,
@@ -104,17 +109,17 @@ static void block_rows(const sp_attention *op, const sp_run *run, const sp_worke
                                      .max = w->mb + first,
                                      .sum = w->lb + first};
     SP_CALL(run, worker, SP_SLOT_SOFTMAX, sp_softmax_fn)(&softmax);
-    sp_gemm_f(run, worker,
-              (sp_gemm_f_args){.a = w->s + first * BLOCK,
-                               .lda = BLOCK,
-                               .b = w->v,
-                               .strip = 16,
-                               .step = vd,
-                               .y = w->ob + first * vd,
-                               .ldy = vd,
-                               .m = rows - first,
-                               .n = vd,
-                               .k = keys});
+    const sp_gemm_f_args sums = {.a = w->s + first * BLOCK,
+                                 .lda = BLOCK,
+                                 .b = kv->v,
+                                 .strip = 16,
+                                 .step = vd,
+                                 .y = w->ob + first * vd,
+                                 .ldy = vd,
+                                 .m = rows - first,
+                                 .n = vd,
+                                 .k = keys};
+    sp_gemm_f(run, worker, kv->gemm, sums);
 }
 
 // o / l of a token's heads in one group, head by head, into the consumer's layout. `y` is room for the group.
@@ -140,7 +145,7 @@ static void prefill_tile(const sp_attention *op, sp_run *run, const sp_span *spa
     const uint32_t group = group_of(op), tokens = least(tile_tokens(group), span->rows - token), rows = tokens * group;
     const size_t vd = value_row(op), row_floats = (size_t)op->heads * op->head_dim;
     const uint32_t start = (uint32_t)span->start + token;
-    scratch w = cut(op, worker);
+    const scratch w = cut(op, worker);
     for (uint32_t t = 0; t < tokens; t++) {
         const float *q = sp_rows(run, op->q_at) + (span->row0 + token + t) * row_floats + head * group * op->head_dim;
         memcpy(w.q + (size_t)t * group * op->head_dim, q, (size_t)group * op->head_dim * sizeof *q);
@@ -149,8 +154,8 @@ static void prefill_tile(const sp_attention *op, sp_run *run, const sp_span *spa
         const uint32_t at = b * BLOCK, first_token = at > start ? at - start : 0, first = first_token * group;
         const uint32_t keys = least(BLOCK, start + tokens - at);
         for (uint32_t r = first; r < rows; r++) w.visible[r] = (uint8_t)least(BLOCK, start + r / group + 1 - at);
-        load_block(op, run, worker, span->pages[b], head, keys, &w);
-        block_rows(op, run, worker, &w, first, rows, keys, w.q);
+        const block kv = load_block(op, run, worker, span->pages[b], head, keys, rows - first, &w);
+        block_rows(op, run, worker, &w, &kv, first, rows, keys, w.q);
         if (b == 0) {
             memcpy(w.o, w.ob, rows * vd * sizeof *w.o);
             memcpy(w.m, w.mb, rows * sizeof *w.m);
@@ -225,12 +230,12 @@ static void decode_part(const sp_attention *op, sp_run *run, const sp_span *span
     const size_t vd = value_row(op);
     const float *q = sp_rows(run, op->q_at) + ((size_t)span->row0 * op->heads + head * group) * op->head_dim;
     const partials p = partials_of(op, run, span);
+    const scratch w = cut(op, worker);
     for (uint32_t b = first; b < last; b++) {
-        scratch w = cut(op, worker);
         const uint32_t keys = least(BLOCK, position + 1 - b * BLOCK);
         memset(w.visible, (int)keys, group);
-        load_block(op, run, worker, span->pages[b], head, keys, &w);
-        block_rows(op, run, worker, &w, 0, group, keys, q);
+        const block kv = load_block(op, run, worker, span->pages[b], head, keys, group, &w);
+        block_rows(op, run, worker, &w, &kv, 0, group, keys, q);
         for (uint32_t r = 0; r < group; r++) {
             float *out = p.at + (((size_t)head * blocks + b) * group + r) * p.floats;
             memcpy(out, w.ob + r * vd, vd * sizeof *out);

@@ -17,18 +17,19 @@ void sp_tile_weights_add(sp_tile_weights *tile, const sp_linear *linear, uint32_
     }
 }
 
-void sp_gemm_f(const sp_run *run, const sp_worker *worker, sp_gemm_f_args args) {
-    const sp_kernel *kernel = run->kernels->k[SP_SLOT_GEMM_F32];
+void sp_gemm_f(const sp_run *run, const sp_worker *worker, sp_slot slot, sp_gemm_f_args args) {
+    const sp_kernel *kernel = run->kernels->k[slot];
     const size_t rows = args.m, columns = args.n;
+    const size_t element = slot == SP_SLOT_GEMM_F32 ? sizeof(float) : sizeof(uint16_t);
     const sp_gemm_f_args whole = args;
     for (size_t j = 0; j < columns; j += kernel->nr) {
         args.n = columns - j < kernel->nr ? columns - j : kernel->nr;
-        args.b = whole.b + j / 16 * whole.strip;
+        args.b = (const uint8_t *)whole.b + j / 16 * whole.strip * element;
         for (size_t i = 0; i < rows; i += kernel->mr) {
             args.m = rows - i < kernel->mr ? rows - i : kernel->mr;
             args.a = whole.a + i * whole.lda;
             args.y = whole.y + i * whole.ldy + j;
-            SP_CALL(run, worker, SP_SLOT_GEMM_F32, sp_gemm_f_fn)(&args);
+            SP_CALL(run, worker, slot, sp_gemm_f_fn)(&args);
         }
     }
 }
@@ -81,13 +82,13 @@ static void float_panels(const sp_run *run, const sp_worker *worker, const sp_ac
             if (layout->format == SP_F16) SP_CALL(run, worker, SP_SLOT_EXPAND_F16, sp_expand_fn)(strip, src, block);
             if (layout->format == SP_BF16) SP_CALL(run, worker, SP_SLOT_EXPAND_BF16, sp_expand_fn)(strip, src, block);
             if (layout->format == SP_F32) {
-                sp_gemm_f(run, worker, args);
+                sp_gemm_f(run, worker, SP_SLOT_GEMM_F32, args);
             } else if (i + 1 == last) {
                 args.b = strips;
                 args.strip = SP_K_BLOCK * SP_PANEL_ROWS;
                 args.y = y + (size_t)first * SP_PANEL_ROWS;
                 args.n = (size_t)(last - first) * SP_PANEL_ROWS;
-                sp_gemm_f(run, worker, args);
+                sp_gemm_f(run, worker, SP_SLOT_GEMM_F32, args);
             }
         }
     }

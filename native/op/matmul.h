@@ -30,5 +30,6 @@ void sp_matmul(const sp_run *run, const sp_worker *worker, const sp_act *in, uin
 // Scratch that sp_matmul needs, in bytes.
 size_t sp_matmul_scratch_bytes(uint32_t max_tokens);
 
-// Float product of any size, cut into the kernel's tiles. n is a multiple of 16.
-void sp_gemm_f(const sp_run *run, const sp_worker *worker, sp_gemm_f_args args);
+// Float product of any size by the kernel of `slot` (SP_SLOT_GEMM_F32 or SP_SLOT_GEMM_F16), cut into its tiles.
+// n is a multiple of 16.
+void sp_gemm_f(const sp_run *run, const sp_worker *worker, sp_slot slot, sp_gemm_f_args args);

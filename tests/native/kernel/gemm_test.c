@@ -203,22 +203,24 @@ SP_TEST(gemm_float_kernels_equal_the_reference) {
     const sp_kernel *table = sp_kernel_table(&count);
     uint64_t random = 5;
     float *a = sp_alloc(8 * LDA, sizeof *a), *b = sp_alloc(4 * 16 * 48, sizeof *b);
+    uint16_t *half = sp_alloc(4 * 16 * 48, sizeof *half);
     for (size_t i = 0; i < 8 * LDA; i++) a[i] = uniform(&random);
-    for (size_t i = 0; i < 4 * 16 * 48; i++) b[i] = uniform(&random);
+    for (size_t i = 0; i < 4 * 16 * 48; i++) b[i] = uniform(&random), half[i] = sp_f32_to_f16(b[i]);
     for (size_t i = 0; i < count; i++) {
         const sp_kernel *kernel = &table[i];
-        if (kernel->slot != SP_SLOT_GEMM_F32 || kernel->tier == SP_TIER_REF || !runs_here(kernel)) continue;
+        const bool f16 = kernel->slot == SP_SLOT_GEMM_F16;
+        if ((kernel->slot != SP_SLOT_GEMM_F32 && !f16) || kernel->tier == SP_TIER_REF || !runs_here(kernel)) continue;
         for (size_t m = 1; m <= kernel->mr; m++) {
             for (size_t n = 16; n <= kernel->nr; n += 16) {
                 for (int form = 0; form < 4; form++) {
                     float want[8 * LDY], got[8 * LDY];
                     for (size_t j = 0; j < 8 * LDY; j++) want[j] = got[j] = uniform(&random);
-                    sp_gemm_f_args args = {.a = a, .lda = LDA, .b = b, .y = want, .ldy = LDY, .m = m, .n = n, .k = K,
+                    sp_gemm_f_args args = {.a = a, .lda = LDA, .b = f16 ? (const void *)half : b, .y = want, .ldy = LDY, .m = m, .n = n, .k = K,
                                            .accumulate = form & 1};
                     // Strips one after the other (weight panels, keys), or side by side (values).
                     args.strip = form & 2 ? 16 : 16 * 48;
                     args.step = form & 2 ? 64 : 16;
-                    ((sp_gemm_f_fn)reference(SP_SLOT_GEMM_F32)->fn)(&args);
+                    ((sp_gemm_f_fn)reference(kernel->slot)->fn)(&args);
                     args.y = got;
                     ((sp_gemm_f_fn)kernel->fn)(&args);
                     sp_test_label("%s m=%zu n=%zu form=%d", kernel->name, m, n, form);
@@ -229,5 +231,5 @@ SP_TEST(gemm_float_kernels_equal_the_reference) {
         }
     }
     SP_CHECK(ran > 0 || sp_kernel_tiers_built() == 1u << SP_TIER_REF);
-    sp_free(a), sp_free(b);
+    sp_free(a), sp_free(b), sp_free(half);
 }
