@@ -35,7 +35,8 @@ uint32_t sp_kernel_tiers_built(void) {
 uint32_t sp_kernel_tiers_supported(const sp_cpu *cpu) {
     uint32_t tiers = 1u << SP_TIER_REF;
     if (cpu->avx2 && cpu->fma && cpu->f16c) tiers |= 1u << SP_TIER_AVX2;
-    if (cpu->avx512f && cpu->avx512bw && cpu->avx512dq && cpu->avx512vl && cpu->avx512vnni) tiers |= 1u << SP_TIER_AVX512;
+    if (cpu->avx512f && cpu->avx512bw && cpu->avx512dq && cpu->avx512vl && cpu->avx512vnni)
+        tiers |= 1u << SP_TIER_AVX512;
     return tiers;
 }
 

@@ -48,7 +48,9 @@ int32_t sp_kv_alloc(sp_kv *kv) {
     if (!kv->free_count) return -1;
     const int32_t page = kv->free[--kv->free_count];
     kv->holders[page] = 1;
-    memset((uint8_t *)kv->store.base + (size_t)page * kv->page_bytes, 0, kv->page_bytes);
+    for (uint32_t layer = 0; layer < kv->config.layers; layer++)
+        for (uint32_t head = 0; head < kv->config.heads; head++)
+            memset(sp_kv_keys(kv, page, layer, head), 0, kv->head_bytes);
     return page;
 }
 

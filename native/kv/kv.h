@@ -2,7 +2,8 @@
 // The paged store of keys and values.
 //
 // A page holds SP_KV_PAGE positions of one sequence for all layers, so it is the unit of allocation, sharing and
-// saving. Inside a page, for each layer and key/value head:
+// saving. In memory its parts lie apart: the store is [layer][head][page], so that the pages of a sequence, which are
+// mostly handed out one after the other, are one long stream for whoever reads a head. Each part of a page is
 //
 //   keys    four panels of 16 positions, [head_dim][16] each
 //   values  [64][padded head_dim], rows padded with zeros to a multiple of 16
@@ -49,7 +50,8 @@ void sp_kv_hold(sp_kv *kv, int32_t page);
 void sp_kv_release(sp_kv *kv, int32_t page);
 
 static inline void *sp_kv_keys(const sp_kv *kv, int32_t page, uint32_t layer, uint32_t head) {
-    return (uint8_t *)kv->store.base + (size_t)page * kv->page_bytes + ((size_t)layer * kv->config.heads + head) * kv->head_bytes;
+    const size_t part = ((size_t)layer * kv->config.heads + head) * kv->config.pages + (size_t)page;
+    return (uint8_t *)kv->store.base + part * kv->head_bytes;
 }
 static inline void *sp_kv_values(const sp_kv *kv, int32_t page, uint32_t layer, uint32_t head) {
     const size_t keys = (size_t)kv->config.head_dim * SP_KV_PAGE * kv->element;

@@ -99,9 +99,16 @@ static void block_rows(const sp_attention *op, const sp_run *run, const sp_worke
                                    .y = w->s + first * BLOCK,
                                    .ldy = BLOCK,
                                    .m = rows - first,
-                                   .n = (keys + 15) / 16 * 16,
                                    .k = op->head_dim};
-    sp_gemm_f(run, worker, kv->gemm, scores);
+    // Keys that come from memory are read one panel after the other, which is one stream; those in cache in wide tiles.
+    const uint32_t step = kv->gemm == SP_SLOT_GEMM_F16 ? 16 : BLOCK;
+    for (uint32_t at = 0; at < keys; at += step) {
+        sp_gemm_f_args part = scores;
+        part.n = (least(step, keys - at) + 15) / 16 * 16;
+        part.b = (const uint8_t *)kv->k + at * op->head_dim * run->kv->element;
+        part.y = scores.y + at;
+        sp_gemm_f(run, worker, kv->gemm, part);
+    }
     const sp_softmax_args softmax = {.s = w->s + first * BLOCK,
                                      .ld = BLOCK,
                                      .rows = rows - first,
@@ -129,9 +136,8 @@ static void store_group(const sp_attention *op, const sp_run *run, const sp_work
     const size_t column = (size_t)head * group * d;
     const bool rows = op->out.rows_at != SP_ABSENT, packed = op->out.q_at != SP_ABSENT;
     if (rows) y = sp_rows(run, op->out.rows_at) + row * op->out.k + column;
-    for (uint32_t r = 0; r < group; r++) {
+    for (uint32_t r = 0; r < group; r++)
         SP_CALL(run, worker, SP_SLOT_FINISH, sp_finish_fn)(y + r * d, o + r * ldo, l[r * ldl], d);
-    }
     // Heads that do not fill quantisation groups are packed by a step of their own.
     if (!packed || d % SP_GROUP) return;
     const sp_act_panel panel = sp_act_panel_at(run, &op->out, run->batch.tokens, row / SP_TOKENS);
@@ -162,9 +168,16 @@ static void prefill_tile(const sp_attention *op, sp_run *run, const sp_span *spa
             memcpy(w.l, w.lb, rows * sizeof *w.l);
             continue;
         }
-        const sp_merge_args merge = {.o = w.o + first * vd, .m = w.m + first, .l = w.l + first,
-                                     .ob = w.ob + first * vd, .mb = w.mb + first, .lb = w.lb + first,
-                                     .ldo = vd, .ldb = vd, .rows = rows - first, .d = op->head_dim};
+        const sp_merge_args merge = {.o = w.o + first * vd,
+                                     .m = w.m + first,
+                                     .l = w.l + first,
+                                     .ob = w.ob + first * vd,
+                                     .mb = w.mb + first,
+                                     .lb = w.lb + first,
+                                     .ldo = vd,
+                                     .ldb = vd,
+                                     .rows = rows - first,
+                                     .d = op->head_dim};
         SP_CALL(run, worker, SP_SLOT_MERGE, sp_merge_fn)(&merge);
     }
     for (uint32_t t = 0; t < tokens; t++) {
@@ -197,7 +210,8 @@ static partials partials_of(const sp_attention *op, const sp_run *run, const sp_
     uint32_t index = (uint32_t)(span - run->batch.spans);
     for (uint32_t i = 0; i < index; i++) {
         const sp_span *other = &run->batch.spans[i];
-        if (other->rows == 1 && parts_of(op, run, other) > 1) floats += blocks_of(other) * op->heads * partial_floats(op);
+        if (other->rows == 1 && parts_of(op, run, other) > 1)
+            floats += blocks_of(other) * op->heads * partial_floats(op);
     }
     const size_t counters = (run->batch.span_count * op->kv_heads + 15) / 16 * 16;
     return (partials){.at = sp_rows(run, op->partial_at) + counters + floats,
@@ -213,9 +227,16 @@ static void merge_parts(const sp_attention *op, const sp_run *run, const sp_span
         float *first = p->at + ((size_t)head * blocks * group + r) * p->floats;
         for (uint32_t b = 1; b < blocks; b++) {
             const float *block = first + (size_t)b * group * p->floats;
-            const sp_merge_args merge = {.o = first, .m = first + vd, .l = first + vd + 1,
-                                         .ob = block, .mb = block + vd, .lb = block + vd + 1,
-                                         .ldo = vd, .ldb = vd, .rows = 1, .d = op->head_dim};
+            const sp_merge_args merge = {.o = first,
+                                         .m = first + vd,
+                                         .l = first + vd + 1,
+                                         .ob = block,
+                                         .mb = block + vd,
+                                         .lb = block + vd + 1,
+                                         .ldo = vd,
+                                         .ldb = vd,
+                                         .rows = 1,
+                                         .d = op->head_dim};
             SP_CALL(run, worker, SP_SLOT_MERGE, sp_merge_fn)(&merge);
         }
     }
@@ -243,9 +264,8 @@ static void decode_part(const sp_attention *op, sp_run *run, const sp_span *span
             out[vd + 1] = w.lb[r];
         }
     }
-    if (atomic_fetch_add_explicit(&p.arrived[head], 1, memory_order_acq_rel) + 1 == parts) {
+    if (atomic_fetch_add_explicit(&p.arrived[head], 1, memory_order_acq_rel) + 1 == parts)
         merge_parts(op, run, span, head, &p, worker);
-    }
 }
 
 // ---- tiles
@@ -267,11 +287,9 @@ void sp_attention_tile(const sp_attention *op, sp_run *run, uint32_t tile, const
     const sp_span *span = run->batch.spans;
     for (uint32_t count; tile >= (count = span_tiles(op, run, span)); span++) tile -= count;
     const uint32_t head = tile % op->kv_heads, index = tile / op->kv_heads;
-    if (span->rows == 1 && parts_of(op, run, span) > 1) {
+    if (span->rows == 1 && parts_of(op, run, span) > 1)
         decode_part(op, run, span, head, index, parts_of(op, run, span), worker);
-    } else {
-        prefill_tile(op, run, span, head, index * tile_tokens(group_of(op)), worker);
-    }
+    else prefill_tile(op, run, span, head, index * tile_tokens(group_of(op)), worker);
 }
 
 size_t sp_attention_partial_bytes(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t workers,

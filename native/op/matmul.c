@@ -60,7 +60,8 @@ static void grouped_panel(const sp_run *run, const sp_worker *worker, const sp_l
 // Weight panels of float type against all tokens, block by block of k: each block is expanded once to float32 strips.
 // The fma chain of an output element continues from block to block through y.
 static void float_panels(const sp_run *run, const sp_worker *worker, const sp_act *in, uint32_t tokens,
-                         const sp_tile_weights *tile, uint32_t first, uint32_t last, float *y, size_t ldy, float *strips) {
+                         const sp_tile_weights *tile, uint32_t first, uint32_t last, float *y, size_t ldy,
+                         float *strips) {
     const sp_panel_layout *layout = &tile->linear[first]->layout;
     const size_t k = layout->k, element = layout->format == SP_F32 ? sizeof(float) : sizeof(uint16_t);
     for (size_t at = 0; at < k; at += SP_K_BLOCK) {

@@ -122,8 +122,8 @@ typedef struct sp_logits {
 } sp_logits;
 
 // Tiles of an operator for the batch of `run`, and one of them. `prepare` may also reset shared counters.
-#define SP_OPERATOR(name)                                          \
-    uint32_t sp_##name##_tiles(const sp_##name *op, sp_run *run);  \
+#define SP_OPERATOR(name)                                         \
+    uint32_t sp_##name##_tiles(const sp_##name *op, sp_run *run); \
     void sp_##name##_tile(const sp_##name *op, sp_run *run, uint32_t tile, const sp_worker *worker);
 SP_OPERATOR(embed)
 SP_OPERATOR(norm)

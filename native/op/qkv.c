@@ -40,11 +40,9 @@ static void store_key(const sp_run *run, const sp_worker *worker, const sp_qkv *
                       uint32_t head, const float *x) {
     const size_t at = (size_t)slot / 16 * op->head_dim * 16 + slot % 16;
     void *keys = sp_kv_keys(run->kv, page, op->layer, head);
-    if (run->kv->config.f32) {
+    if (run->kv->config.f32)
         for (uint32_t i = 0; i < op->head_dim; i++) ((float *)keys)[at + i * 16] = x[i];
-    } else {
-        SP_CALL(run, worker, SP_SLOT_NARROW_F16, sp_narrow_fn)((uint16_t *)keys + at, 16, x, op->head_dim);
-    }
+    else SP_CALL(run, worker, SP_SLOT_NARROW_F16, sp_narrow_fn)((uint16_t *)keys + at, 16, x, op->head_dim);
 }
 
 static void store_value(const sp_run *run, const sp_worker *worker, const sp_qkv *op, int32_t page, uint32_t slot,
@@ -67,7 +65,8 @@ static void rotate_and_store(const void *ctx, const sp_run *run, const sp_worker
         const int32_t position = run->batch.positions[row];
         const int32_t page = span->pages[position / SP_KV_PAGE];
         const uint32_t slot = (uint32_t)position % SP_KV_PAGE;
-        const float *c = sp_rows(run, op->cos_at) + (size_t)row * half, *s = sp_rows(run, op->sin_at) + (size_t)row * half;
+        const float *c = sp_rows(run, op->cos_at) + (size_t)row * half,
+                    *s = sp_rows(run, op->sin_at) + (size_t)row * half;
         for (uint32_t at = 0; at < tile->rows; at += head_dim) {
             const float *x = product->y + t * product->ldy + at;
             const uint32_t head = (tile->row + at) / head_dim;

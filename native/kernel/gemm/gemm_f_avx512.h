@@ -44,9 +44,7 @@ SP_TEMPLATE void sp_gemm_f_tile(const bool half, const sp_gemm_f_args *args, con
     SP_UNROLL
     for (int i = 0; i < m; i++) {
         SP_UNROLL
-        for (int j = 0; j < strips; j++) {
-            _mm512_storeu_ps(args->y + (size_t)i * args->ldy + 16 * (size_t)j, acc[i][j]);
-        }
+        for (int j = 0; j < strips; j++) _mm512_storeu_ps(args->y + (size_t)i * args->ldy + 16 * (size_t)j, acc[i][j]);
     }
 }
 

@@ -40,7 +40,8 @@ SP_TEMPLATE void sp_gemm_q_avx2_m(sp_weight_kind kind, const sp_gemm_q_args *arg
         __m256i dot[SP_GEMM_TOKENS][2];
         SP_UNROLL
         for (int t = 0; t < m; t++) {
-            dot[t][0] = kind == SP_WEIGHT_Q4S ? _mm256_set1_epi32(args->an[at + (size_t)t] * 8) : _mm256_setzero_si256();
+            dot[t][0] =
+                kind == SP_WEIGHT_Q4S ? _mm256_set1_epi32(args->an[at + (size_t)t] * 8) : _mm256_setzero_si256();
             dot[t][1] = dot[t][0];
         }
         for (int line = 0; line < (kind == SP_WEIGHT_Q8S ? 8 : 4); line++) {
@@ -48,15 +49,13 @@ SP_TEMPLATE void sp_gemm_q_avx2_m(sp_weight_kind kind, const sp_gemm_q_args *arg
                 const __m256i v = _mm256_load_si256((const __m256i *)(w.data + 64 * line + 32 * half));
                 const __m256i even = kind == SP_WEIGHT_Q8S ? v : _mm256_and_si256(v, low);
                 SP_UNROLL
-                for (int t = 0; t < m; t++) {
+                for (int t = 0; t < m; t++)
                     dot[t][half] = sp_dot_quad(kind, dot[t][half], even, sp_quad_bcast(a + 4 * t));
-                }
                 if (kind == SP_WEIGHT_Q8S) continue;
                 const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(v, 4), low);
                 SP_UNROLL
-                for (int t = 0; t < m; t++) {
+                for (int t = 0; t < m; t++)
                     dot[t][half] = sp_dot_quad(kind, dot[t][half], odd, sp_quad_bcast(a + quad + 4 * t));
-                }
             }
             a += kind == SP_WEIGHT_Q8S ? quad : 2 * quad;
         }
@@ -70,9 +69,8 @@ SP_TEMPLATE void sp_gemm_q_avx2_m(sp_weight_kind kind, const sp_gemm_q_args *arg
             if (kind != SP_WEIGHT_Q4A) continue;
             const __m256 min = _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(w.minima + 8 * half)));
             SP_UNROLL
-            for (int t = 0; t < m; t++) {
+            for (int t = 0; t < m; t++)
                 acc[t][half] = _mm256_fmadd_ps(min, _mm256_set1_ps(args->as[at + (size_t)t]), acc[t][half]);
-            }
         }
     }
     SP_UNROLL

@@ -33,10 +33,9 @@ SP_TEMPLATE void sp_gemm_q_avx512_m(sp_weight_kind kind, const sp_gemm_q_args *a
         const sp_weight_group w = sp_weight_group_at(kind, args->w, g);
         __m512i dot[SP_GEMM_TOKENS];
         SP_UNROLL
-        for (int t = 0; t < m; t++) {
+        for (int t = 0; t < m; t++)
             if (kind == SP_WEIGHT_Q4A) dot[t] = _mm512_setzero_si512();
             else dot[t] = _mm512_slli_epi32(_mm512_set1_epi32(an[t]), kind == SP_WEIGHT_Q4S ? 3 : 7);
-        }
         for (int line = 0; line < (kind == SP_WEIGHT_Q8S ? 8 : 4); line++) {
             const __m512i v = _mm512_load_si512(w.data + 64 * line);
             if (kind == SP_WEIGHT_Q8S) {
