@@ -15,6 +15,12 @@ from tests.conftest import ROOT
 from tests.contract import documents
 from tests.contract.documents import DOCUMENTS
 
+
+def python_of(document: str) -> str:
+    """Return the Python blocks of a document, as one program."""
+    return "\n".join(block.text for block in documents.blocks(document) if block.language == "python" and block.runs)
+
+
 every_document = pytest.mark.parametrize("document", DOCUMENTS)
 
 # Commands that a reader types but a test does not: they fetch, build or test this very checkout.
@@ -41,14 +47,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@every_document
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if python_of(name)])
 def test_python_runs(document: str, environment: dict[str, str], folder: Path) -> None:
     """The Python blocks of a document are one program, read top to bottom."""
-    blocks = [block.text for block in documents.blocks(document) if block.language == "python" and block.runs]
-    if not blocks:
-        pytest.skip("no Python in this document")
     program = folder / "example.py"
-    program.write_text("\n".join(blocks))
+    program.write_text(python_of(document))
     command = [sys.executable, "-W", "error", str(program)]
     run = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
