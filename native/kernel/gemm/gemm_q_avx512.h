@@ -11,7 +11,11 @@
 
 #include "kernel/gemm/gemm.h"
 
-enum { SP_GEMM_TOKENS = 8 };
+enum {
+    SP_GEMM_TOKENS = 8,
+    SP_AHEAD = 4096,  // bytes: the weights of a batch come from memory, and several tokens' work on a line keeps the
+                      // core from running far enough ahead by itself. One token's does not, and is slower with it.
+};
 
 // Inline assembly keeps the memory-broadcast form: with the intrinsic, gcc 12 copies accumulators between registers.
 SP_TEMPLATE __m512i sp_dot_bcast(__m512i acc, __m512i w, const int8_t *a) {
@@ -38,6 +42,7 @@ SP_TEMPLATE void sp_gemm_q_avx512_m(sp_weight_kind kind, const sp_gemm_q_args *a
             else dot[t] = _mm512_slli_epi32(_mm512_set1_epi32(an[t]), kind == SP_WEIGHT_Q4S ? 3 : 7);
         for (int line = 0; line < (kind == SP_WEIGHT_Q8S ? 8 : 4); line++) {
             const __m512i v = _mm512_load_si512(w.data + 64 * line);
+            if (m > 1) _mm_prefetch((const char *)w.data + 64 * line + SP_AHEAD, _MM_HINT_T0);
             if (kind == SP_WEIGHT_Q8S) {
                 const __m512i u = _mm512_xor_si512(v, flip);
                 SP_UNROLL

@@ -103,11 +103,13 @@ class Subject:
         todo = self._tokens[case.depth :]
         if case.phase == "pp":
             start = time.perf_counter()
-            runner.forward([(sequence, todo) for sequence in self._sequences], logits="last")
+            runner.forward([(sequence, todo) for sequence in self._sequences], logits="last", copy=False)
             return {"tokens": case.total, "seconds": time.perf_counter() - start}
         done, start, elapsed = 0, time.perf_counter(), 0.0
         while done < case.tokens and elapsed < limit:
-            runner.forward([(sequence, todo[done : done + 1]) for sequence in self._sequences], logits="last")
+            runner.forward(
+                [(sequence, todo[done : done + 1]) for sequence in self._sequences], logits="last", copy=False
+            )
             done += 1
             elapsed = time.perf_counter() - start
         return {"tokens": done * case.sequences, "seconds": elapsed}

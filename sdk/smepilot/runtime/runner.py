@@ -220,15 +220,18 @@ class Runner:
         """A new, empty sequence for `forward`."""
         return Handle(self)
 
-    def forward(self, parts: Sequence[tuple[Handle, Sequence[int]]], logits: Want = "last") -> NDArray[np.float32]:
+    def forward(
+        self, parts: Sequence[tuple[Handle, Sequence[int]]], logits: Want = "last", *, copy: bool = True
+    ) -> NDArray[np.float32]:
         """Appends tokens to sequences; as many native steps as `max_batch` asks for.
 
         Args:
             parts: Sequences and the token ids that each receives; every list has at least one.
             logits: Which logits to return: of each sequence's last token, of all tokens (sequence by sequence), none.
+            copy: False allows a view that is valid until the next step, where one step computes all tokens.
 
         Returns:
-            float32 [rows, vocab], the caller's own copy.
+            float32 [rows, vocab], the caller's own.
 
         Raises:
             ContextLengthError: The tokens of a sequence do not fit the context; none has been computed.
@@ -238,27 +241,37 @@ class Runner:
             raise InvalidParameterError("forward needs sequences, and token ids for each")
         for handle, ids in parts:
             handle.require_room(len(ids))
-        wanted: list[list[NDArray[np.float32]]] = [[] for _ in parts]
-        done = [0] * len(parts)
-        while any(done[i] < len(ids) for i, (_, ids) in enumerate(parts)):
-            chunks, owners, room = [], [], self.max_batch
-            for i, (handle, ids) in enumerate(parts):
-                n = min(room, len(ids) - done[i])
-                if n <= 0:
-                    continue
-                last = done[i] + n == len(ids)
-                want: Want = logits if logits != "last" or last else "none"
-                chunks.append(handle.chunk(ids[done[i] : done[i] + n], want))
-                owners.append((i, n, n if want == "all" else int(want == "last")))
+        if sum(len(ids) for _, ids in parts) <= self.max_batch:
+            rows = self.step([handle.chunk(ids, logits) for handle, ids in parts])
+            for handle, ids in parts:
+                handle.length += len(ids)
+            return rows.copy() if copy else rows
+        return self._in_steps(parts, logits)
+
+    def _in_steps(self, parts: Sequence[tuple[Handle, Sequence[int]]], logits: Want) -> NDArray[np.float32]:
+        """`forward` for more tokens than one step takes: each step is filled from the front of what is left."""
+        counts = [{"none": 0, "last": 1, "all": len(ids)}[logits] for _, ids in parts]
+        out = np.empty((sum(counts), self.config.vocab_size), np.float32)
+        at = 0  # steps finish sequence after sequence, so rows arrive in order
+        todo = [(handle, ids, 0) for handle, ids in parts]
+        while todo:
+            chunks, taken, room = [], [], self.max_batch
+            for handle, ids, done in todo:
+                n = min(room, len(ids) - done)
+                if n == 0:
+                    break
+                want = "none" if logits == "last" and done + n < len(ids) else logits
+                chunks.append(handle.chunk(ids[done : done + n], want))
+                taken.append(n)
                 room -= n
             rows = self.step(chunks)
-            at = 0
-            for i, n, count in owners:
-                parts[i][0].length += n
-                done[i] += n
-                wanted[i].append(rows[at : at + count].copy())
-                at += count
-        return np.concatenate([block for blocks in wanted for block in blocks])
+            out[at : at + len(rows)] = rows
+            at += len(rows)
+            taken += [0] * (len(todo) - len(taken))
+            for (handle, _, _), n in zip(todo, taken, strict=True):
+                handle.length += n
+            todo = [(h, ids, done + n) for (h, ids, done), n in zip(todo, taken, strict=True) if done + n < len(ids)]
+        return out
 
     def close(self) -> None:
         """Ends the threads and gives memory and mappings back. A second call does nothing."""

@@ -10,11 +10,10 @@
 static void fill(uint8_t *bytes, size_t size, sp_format format, uint64_t *random) {
     for (size_t i = 0; i < size; i++) bytes[i] = (uint8_t)sp_test_random(random);
     // Clear the top exponent bit of every 16-bit unit, so that scales and float values are finite.
-    if (format == SP_F32) {
+    if (format == SP_F32)
         for (size_t i = 3; i < size; i += 4) bytes[i] &= 0xbf;
-    } else {
+    else
         for (size_t i = 1; i < size; i += 2) bytes[i] &= 0xbf;
-    }
 }
 
 SP_TEST(panel_rows_equal_file_rows) {
