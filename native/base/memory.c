@@ -14,7 +14,8 @@
 #define MAP_NORESERVE 0
 #endif
 
-// Requests left before memory "runs out"; negative: never. A test's switch, not state of the engine.
+#ifdef SP_FAULT_INJECTION
+// Requests left before memory "runs out"; negative: never. Only the test program has this switch.
 static atomic_long allowance = -1;
 
 void sp_memory_fail_from(long nth) { atomic_store(&allowance, nth > 0 ? nth - 1 : -1); }
@@ -25,6 +26,9 @@ static bool refused(void) {
         if (atomic_compare_exchange_weak(&allowance, &left, left - 1)) return false;
     return left == 0;
 }
+#else
+static bool refused(void) { return false; }
+#endif
 
 bool sp_size_mul(size_t a, size_t b, size_t *out) {
     size_t product;

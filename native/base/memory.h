@@ -42,6 +42,8 @@ sp_status sp_region_discard(sp_region *region, size_t offset, size_t bytes);
 
 void sp_region_release(sp_region *region);  // leaves it empty; an empty one is allowed
 
+#ifdef SP_FAULT_INJECTION
 // For tests: the `nth` request from now (1 = the next) to sp_alloc* or sp_region_reserve fails as if memory were
 // short, and so does every later one, until called with 0. It counts requests of the whole process.
 void sp_memory_fail_from(long nth);
+#endif

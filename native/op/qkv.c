@@ -4,35 +4,27 @@
 #include <string.h>
 
 #include "op/matmul.h"
-
-// Rows of a tile: a multiple of both head and panel, so no head is cut.
-static uint32_t tile_rows(uint32_t head_dim) {
-    uint32_t rows = head_dim;
-    while (rows % SP_PANEL_ROWS) rows += head_dim;
-    return rows;
-}
+#include "tile/partition.h"
 
 typedef struct qkv_tile {
-    uint32_t matrix, row, rows;  // 0, 1, 2 for Q, K, V; first row within the matrix
+    uint32_t matrix;  // 0, 1, 2 for Q, K, V
+    sp_range rows;    // of that matrix: whole heads, whole panels
 } qkv_tile;
 
+static uint32_t tile_rows(const sp_qkv *op) { return sp_tile_common(op->head_dim, SP_PANEL_ROWS); }
+
 static qkv_tile tile_at(const sp_qkv *op, uint32_t tile) {
-    const uint32_t step = tile_rows(op->head_dim);
     for (uint32_t i = 0;; i++) {
-        const uint32_t count = (op->weights[i].rows + step - 1) / step;
-        if (tile < count || i == 2) {
-            const uint32_t row = tile * step, left = op->weights[i].rows - row;
-            return (qkv_tile){.matrix = i, .row = row, .rows = left < step ? left : step};
-        }
+        const uint32_t rows = op->weights[i].rows, count = sp_tile_count(rows, tile_rows(op));
+        if (tile < count || i == 2) return (qkv_tile){i, sp_tile_range(rows, tile_rows(op), tile)};
         tile -= count;
     }
 }
 
 uint32_t sp_qkv_tiles(const sp_qkv *op, sp_run *run) {
     (void)run;
-    const uint32_t step = tile_rows(op->head_dim);
     uint32_t count = 0;
-    for (int i = 0; i < 3; i++) count += (op->weights[i].rows + step - 1) / step;
+    for (int i = 0; i < 3; i++) count += sp_tile_count(op->weights[i].rows, tile_rows(op));
     return count;
 }
 
@@ -67,12 +59,12 @@ static void rotate_and_store(const void *ctx, const sp_run *run, const sp_worker
         const uint32_t slot = (uint32_t)position % SP_KV_PAGE;
         const float *c = sp_rows(run, op->cos_at) + (size_t)row * half,
                     *s = sp_rows(run, op->sin_at) + (size_t)row * half;
-        for (uint32_t at = 0; at < tile->rows; at += head_dim) {
+        for (uint32_t at = 0; at < tile->rows.last - tile->rows.first; at += head_dim) {
             const float *x = product->y + t * product->ldy + at;
-            const uint32_t head = (tile->row + at) / head_dim;
+            const uint32_t head = (tile->rows.first + at) / head_dim;
             float rotated[SP_TILE_PANELS * SP_PANEL_ROWS];
             if (tile->matrix == 0) {
-                float *q = sp_rows(run, op->q_at) + (size_t)row * op->weights[0].rows + tile->row + at;
+                float *q = sp_rows(run, op->q_at) + (size_t)row * op->weights[0].rows + tile->rows.first + at;
                 SP_CALL(run, worker, SP_SLOT_ROPE, sp_rope_fn)(q, x, c, s, half, op->q_scale);
             } else if (tile->matrix == 1) {
                 SP_CALL(run, worker, SP_SLOT_ROPE, sp_rope_fn)(rotated, x, c, s, half, 1.0f);
@@ -86,9 +78,8 @@ static void rotate_and_store(const void *ctx, const sp_run *run, const sp_worker
 
 void sp_qkv_tile(const sp_qkv *op, sp_run *run, uint32_t index, const sp_worker *worker) {
     const qkv_tile tile = tile_at(op, index);
-    const uint32_t first = tile.row / SP_PANEL_ROWS;
     sp_tile_weights weights = {0};
-    sp_tile_weights_add(&weights, &op->weights[tile.matrix], first,
-                        first + (tile.rows + SP_PANEL_ROWS - 1) / SP_PANEL_ROWS);
+    sp_tile_weights_add(&weights, &op->weights[tile.matrix], tile.rows.first / SP_PANEL_ROWS,
+                        sp_tile_count(tile.rows.last, SP_PANEL_ROWS));
     sp_matmul(run, worker, &op->in, run->batch.tokens, &weights, rotate_and_store, op, &tile);
 }
