@@ -12,7 +12,6 @@
 //
 // Blocks beyond a row's position are skipped. Within a tile a row may meet keys it cannot see: their p is zero, which
 // (values being finite) changes no bit but the sign of a zero, and the last addition of +0 (finish) removes that.
-#include <math.h>
 #include <string.h>
 
 #include "op/attend.h"

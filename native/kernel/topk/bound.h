@@ -89,3 +89,36 @@ static inline void sp_topk_finish(int32_t *index, float *value, const float *x, 
         value[i] = x[index[i]];
     }
 }
+
+// A kernel's passes: `maxima` writes the maxima of the groups and returns their number; `collect` writes the candidates
+// that reach `bound` and returns theirs, more than SP_TOPK_ROOM if they did not fit.
+typedef size_t (*sp_topk_maxima_fn)(float *maxima, const float *x, size_t n, size_t depth);
+typedef size_t (*sp_topk_collect_fn)(uint64_t *keys, const float *x, size_t n, float bound);
+
+// Top-k by these passes where they pay, else by insertion. Inlined into the kernel, passes and all.
+static inline __attribute__((always_inline)) void sp_topk_by(sp_topk_maxima_fn maxima_of, sp_topk_collect_fn collect,
+                                                             int32_t *index, float *value, const float *x, size_t n,
+                                                             size_t k) {
+    const size_t depth = sp_topk_depth(n, k);
+    if (depth != 0) {
+        float maxima[SP_TOPK_GROUPS];
+        uint64_t keys[SP_TOPK_ROOM];
+        const size_t groups = maxima_of(maxima, x, n, depth);
+        const size_t count = collect(keys, x, n, sp_topk_kth(maxima, groups, k));
+        if (count <= SP_TOPK_ROOM) {
+            sp_topk_finish(index, value, x, keys, count, k);
+            return;
+        }
+    }
+    sp_topk_insert(index, value, x, n, k);
+}
+
+// Appends candidates i + b for every bit b of `hits`; returns the new count, SP_TOPK_ROOM + 1 when they do not fit.
+static inline size_t sp_topk_append(uint64_t *keys, size_t count, const float *x, size_t i, unsigned hits) {
+    for (; hits; hits &= hits - 1) {
+        if (count == SP_TOPK_ROOM) return count + 1;
+        const size_t at = i + (size_t)__builtin_ctz(hits);
+        keys[count++] = sp_topk_candidate(x[at], at);
+    }
+    return count;
+}

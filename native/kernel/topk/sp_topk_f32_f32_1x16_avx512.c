@@ -17,33 +17,18 @@ static inline size_t group_maxima(float *maxima, const float *x, size_t n, size_
     return groups;
 }
 
-// Candidates that reach `bound`; more than SP_TOPK_ROOM means that they did not fit.
 static inline size_t collect(uint64_t *keys, const float *x, size_t n, float bound) {
     const __m512 least = _mm512_set1_ps(bound);
     size_t count = 0;
     for (size_t i = 0; i < n; i += 16) {
         const __mmask16 m = sp_first_avx512(n - i);
         unsigned hits = _mm512_mask_cmp_ps_mask(m, _mm512_maskz_loadu_ps(m, x + i), least, _CMP_GE_OQ);
-        for (; hits; hits &= hits - 1) {
-            if (count == SP_TOPK_ROOM) return count + 1;
-            const size_t at = i + (size_t)__builtin_ctz(hits);
-            keys[count++] = sp_topk_candidate(x[at], at);
-        }
+        count = sp_topk_append(keys, count, x, i, hits);
+        if (count > SP_TOPK_ROOM) return count;
     }
     return count;
 }
 
 void sp_topk_f32_f32_1x16_avx512(int32_t *index, float *value, const float *x, size_t n, size_t k) {
-    const size_t depth = sp_topk_depth(n, k);
-    if (depth != 0) {
-        float maxima[SP_TOPK_GROUPS];
-        uint64_t keys[SP_TOPK_ROOM];
-        const size_t groups = group_maxima(maxima, x, n, depth);
-        const size_t count = collect(keys, x, n, sp_topk_kth(maxima, groups, k));
-        if (count <= SP_TOPK_ROOM) {
-            sp_topk_finish(index, value, x, keys, count, k);
-            return;
-        }
-    }
-    sp_topk_insert(index, value, x, n, k);
+    sp_topk_by(group_maxima, collect, index, value, x, n, k);
 }

@@ -20,7 +20,6 @@ static inline size_t group_maxima(float *maxima, const float *x, size_t n, size_
     return groups;
 }
 
-// Candidates that reach `bound`; more than SP_TOPK_ROOM means that they did not fit.
 static inline size_t collect(uint64_t *keys, const float *x, size_t n, float bound) {
     const __m256 least = _mm256_set1_ps(bound);
     size_t count = 0;
@@ -29,26 +28,12 @@ static inline size_t collect(uint64_t *keys, const float *x, size_t n, float bou
         if (n - i >= 8) hits = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x + i), least, _CMP_GE_OQ));
         else
             for (size_t j = i; j < n; j++) hits |= (unsigned)(x[j] >= bound) << (j - i);
-        for (; hits; hits &= hits - 1) {
-            if (count == SP_TOPK_ROOM) return count + 1;
-            const size_t at = i + (size_t)__builtin_ctz(hits);
-            keys[count++] = sp_topk_candidate(x[at], at);
-        }
+        count = sp_topk_append(keys, count, x, i, hits);
+        if (count > SP_TOPK_ROOM) return count;
     }
     return count;
 }
 
 void sp_topk_f32_f32_1x8_avx2(int32_t *index, float *value, const float *x, size_t n, size_t k) {
-    const size_t depth = sp_topk_depth(n, k);
-    if (depth != 0) {
-        float maxima[SP_TOPK_GROUPS];
-        uint64_t keys[SP_TOPK_ROOM];
-        const size_t groups = group_maxima(maxima, x, n, depth);
-        const size_t count = collect(keys, x, n, sp_topk_kth(maxima, groups, k));
-        if (count <= SP_TOPK_ROOM) {
-            sp_topk_finish(index, value, x, keys, count, k);
-            return;
-        }
-    }
-    sp_topk_insert(index, value, x, n, k);
+    sp_topk_by(group_maxima, collect, index, value, x, n, k);
 }
