@@ -115,11 +115,11 @@ class Chat:
     def _show(self) -> None:
         from dataclasses import asdict
 
-        from smepilot.cli.render import facts
+        from smepilot.cli.render import facts, plain
 
         about = {"model": self._engine.name, "context": f"{self._engine.context_length} tokens"}
-        facts(about | {name: str(value) for name, value in asdict(self._session.params).items()})
-        facts({"system": self._system or "none", "messages": str(len(self._session.messages))})
+        talk = {"system": self._system, "messages": len(self._session.messages)}
+        facts(about | {name: plain(value) for name, value in (asdict(self._session.params) | talk).items()})
 
 
 def _parsed(text: str) -> int | float | str | bool | None:

@@ -48,6 +48,13 @@ def facts(pairs: Mapping[str, str], file: TextIO | None = None) -> None:
         print(f"{dim}{name:<{width}}{plain}  {value}", file=file)
 
 
+def plain(value: object) -> str:
+    """A parameter or fact in words: nothing and empty collections are "none", sequences are listed."""
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None or value == {} else str(value)
+
+
 def megabytes(count: int | None) -> str:
     """A size in units of 10**6 bytes."""
     return "not known" if count is None else f"{count / 1e6:,.0f} MB"

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from smepilot.cli.render import facts, megabytes, print_json
+from smepilot.cli.render import facts, megabytes, plain, print_json
 
 EXAMPLES = """\
   smepilot show smollm2:135m
@@ -60,16 +60,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 def _print(about: dict[str, Any]) -> None:
     metadata, tensors = about.pop("metadata", {}), about.pop("tensors", {})
-    lines = {name: _plain(value) for name, value in about.items() if value not in (None, ())}
+    lines = {name: plain(value) for name, value in about.items() if value not in (None, ())}
     if "size" in about:
         lines["size"] = megabytes(about["size"])
     lines |= {name: _short(value) for name, value in metadata.items()}
     lines |= {f"tensors of type {dtype}": str(count) for dtype, count in tensors.items()}
     facts(lines)
-
-
-def _plain(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _short(value: Any) -> str:
