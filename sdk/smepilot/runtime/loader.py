@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from smepilot.errors import FileFormatError, StoreError, UnsupportedModelError
 from smepilot.runtime.packed import PackedFile, open_packed, pack_in_memory, source_key, write_packed
 from smepilot.weights.gguf import open_gguf
 from smepilot.weights.source import TensorInfo, WeightSource, require_supported
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 LAYOUT_VERSION = "2"
 """Changes whenever the packed layouts or the order of packed rows change."""
@@ -128,7 +131,7 @@ def _refuse_extra(source: WeightSource, known: set[str]) -> None:
         )
 
 
-def _fill(source: WeightSource, parameter: Parameter, dtype: str, out: memoryview) -> None:
+def _fill(source: WeightSource, parameter: Parameter, dtype: str, threads: Executor, out: memoryview) -> None:
     data = source.data(parameter.name)
     if not parameter.rows:
         out[:] = data
@@ -144,28 +147,29 @@ def _fill(source: WeightSource, parameter: Parameter, dtype: str, out: memoryvie
         rows = order[first * PANEL_ROWS : last * PANEL_ROWS]
         _native.pack(dtype, parameter.k, data, rows, out[first * panel_bytes : last * panel_bytes])
 
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        list(pool.map(part, range(0, panels, step)))
+    list(threads.map(part, range(0, panels, step)))
 
 
 def _pack(
-    source: WeightSource, wanted: list[Parameter], cache_dir: Path | None, on_progress: Fraction | None
+    source: WeightSource, wanted: list[Parameter], cache_dir: Path | None, key: str, on_progress: Fraction | None
 ) -> PackedFile:
-    items = []
-    for parameter in wanted:
-        info = source.tensors[parameter.name]
-        nbytes = info.nbytes
-        if parameter.rows:
-            nbytes = _native.packed_bytes(info.dtype, parameter.rows, parameter.k)
-        items.append((parameter.name, nbytes, partial(_fill, source, parameter, info.dtype)))
+    from concurrent.futures import ThreadPoolExecutor  # not needed by a start that finds its weights packed
+
     progress = None if on_progress is None else lambda done, total: on_progress(done / max(1, total))
     metadata = {"source": source.path.name, "layout": LAYOUT_VERSION}
-    if cache_dir is None:
-        return pack_in_memory(metadata, items, progress)
-    try:
-        return write_packed(_packed_path(cache_dir), source_key(source, LAYOUT_VERSION), metadata, items, progress)
-    except StoreError as error:
-        log.warning("%s; packing into memory instead, which every start will repeat", error)
+    items = []
+    with ThreadPoolExecutor(max_workers=2) as threads:
+        for parameter in wanted:
+            info = source.tensors[parameter.name]
+            nbytes = info.nbytes
+            if parameter.rows:
+                nbytes = _native.packed_bytes(info.dtype, parameter.rows, parameter.k)
+            items.append((parameter.name, nbytes, partial(_fill, source, parameter, info.dtype, threads)))
+        if cache_dir is not None:
+            try:
+                return write_packed(_packed_path(cache_dir), key, metadata, items, progress)
+            except StoreError as error:
+                log.warning("%s; packing into memory instead, which every start will repeat", error)
         return pack_in_memory(metadata, items, progress)
 
 
@@ -195,11 +199,10 @@ def load(path: Path, *, cache_dir: Path | None, on_progress: Fraction | None = N
             infos[parameter.name] = _checked(source, parameter)
             wanted.append(parameter)
         _refuse_extra(source, set(infos))
-        packed = None
-        if cache_dir is not None:
-            packed = open_packed(_packed_path(cache_dir), source_key(source, LAYOUT_VERSION))
+        key = source_key(source, LAYOUT_VERSION)
+        packed = None if cache_dir is None else open_packed(_packed_path(cache_dir), key)
         if packed is None:
-            packed = _pack(source, wanted, cache_dir, on_progress)
+            packed = _pack(source, wanted, cache_dir, key, on_progress)
     except BaseException:
         source.close()
         raise
