@@ -12,7 +12,7 @@ enum progress { IDLE, RUNNING, CANCELLED };
 
 struct sp_program {
     sp_pool *pool;
-    sp_kernel_set kernels;
+    sp_kernel_set kernels[SP_KIND_COUNT];
     sp_run run;
     sp_region arena;
     sp_step *steps;
@@ -28,17 +28,17 @@ const char *sp_op_name(sp_op_kind kind) {
     return names[kind];
 }
 
-sp_status sp_program_create(sp_program **out, sp_pool *pool, sp_kv *kv, const sp_kernel_set *kernels,
+sp_status sp_program_create(sp_program **out, sp_pool *pool, sp_kv *kv, const sp_kernel_set kernels[SP_KIND_COUNT],
                             size_t arena_bytes) {
     sp_program *program = calloc(1, sizeof *program);
     if (!program) return SP_ERR_MEMORY;
     program->pool = pool;
-    program->kernels = *kernels;
+    memcpy(program->kernels, kernels, sizeof program->kernels);
     if (sp_region_reserve(&program->arena, arena_bytes) != SP_OK) {
         free(program);
         return SP_ERR_MEMORY;
     }
-    program->run = (sp_run){.kernels = &program->kernels,
+    program->run = (sp_run){.kernels = program->kernels,
                             .kv = kv,
                             .arena = program->arena.base,
                             .workers = (uint32_t)sp_pool_workers(pool)};

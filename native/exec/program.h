@@ -39,7 +39,8 @@ typedef struct sp_step {
 typedef struct sp_program sp_program;
 
 // Makes an empty program. `kv` and `pool` are borrowed and must outlive it; the arena is `arena_bytes` of its own.
-sp_status sp_program_create(sp_program **out, sp_pool *pool, sp_kv *kv, const sp_kernel_set *kernels,
+// `kernels` are those of core workers and of matrix units' workers.
+sp_status sp_program_create(sp_program **out, sp_pool *pool, sp_kv *kv, const sp_kernel_set kernels[SP_KIND_COUNT],
                             size_t arena_bytes);
 void sp_program_destroy(sp_program *program);
 

@@ -10,10 +10,15 @@
 #define SP_FN_SP_SLOT_GEMM_Q8S sp_gemm_q_fn
 #define SP_FN_SP_SLOT_GEMM_F32 sp_gemm_f_fn
 #define SP_FN_SP_SLOT_GEMM_F16 sp_gemm_f_fn
+#define SP_FN_SP_SLOT_GEMM_Q8R sp_gemm_r_fn
+#define SP_FN_SP_SLOT_EXPAND_Q4S sp_expand_r_fn
+#define SP_FN_SP_SLOT_EXPAND_Q4A sp_expand_r_fn
+#define SP_FN_SP_SLOT_EXPAND_Q8S sp_expand_r_fn
 #define SP_FN_SP_SLOT_EXPAND_F16 sp_expand_fn
 #define SP_FN_SP_SLOT_EXPAND_BF16 sp_expand_fn
 #define SP_FN_SP_SLOT_RMSNORM sp_rmsnorm_fn
 #define SP_FN_SP_SLOT_QUANT sp_quant_fn
+#define SP_FN_SP_SLOT_QUANT_ROW sp_quant_row_fn
 #define SP_FN_SP_SLOT_ROPE sp_rope_fn
 #define SP_FN_SP_SLOT_SWIGLU sp_swiglu_fn
 #define SP_FN_SP_SLOT_ADD sp_add_fn

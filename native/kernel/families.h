@@ -22,10 +22,15 @@ typedef enum sp_slot {
     SP_SLOT_GEMM_Q8S,   // int8 activations x 8-bit symmetric weights (Q8_0)
     SP_SLOT_GEMM_F32,   // float32 x float32, fma chain over k
     SP_SLOT_GEMM_F16,   // float32 x float16, widened exactly: the same chain
+    SP_SLOT_GEMM_Q8R,   // int8 x int8, one scale per token and one per weight row
+    SP_SLOT_EXPAND_Q4S, // quantised weight panel -> int8 panel with one scale per row
+    SP_SLOT_EXPAND_Q4A,
+    SP_SLOT_EXPAND_Q8S,
     SP_SLOT_EXPAND_F16, // float16 weight panel -> float32 panel
     SP_SLOT_EXPAND_BF16,
     SP_SLOT_RMSNORM,
     SP_SLOT_QUANT,      // float32 row -> int8 panel slot with group scales
+    SP_SLOT_QUANT_ROW,  // float32 row -> int8 panel slot with one scale
     SP_SLOT_ROPE,
     SP_SLOT_SWIGLU,
     SP_SLOT_ADD,
@@ -60,6 +65,24 @@ typedef struct sp_gemm_q_args {
 } sp_gemm_q_args;
 typedef void (*sp_gemm_q_fn)(const sp_gemm_q_args *args);
 
+// ---- gemm, one scale per row: y[t][r] = (float)dot * (wd[r] * ad[t]), dot the int32 sum over the whole k, exact for
+//  k <= SP_ROWWISE_K. Nothing stands between two dot products, so a matrix unit runs at its integer peak.
+//  One call makes m tokens x n rows of any size; mr x nr of a kernel is its inner tile. The last panel of tokens is
+//  16 wide like the others: bytes of absent tokens may be anything, and nothing is written for them.
+#define SP_ROWWISE_K 131072  // 127 * 127 * k < 2^31
+
+typedef struct sp_gemm_r_args {
+    const int8_t *w;    // n / 16 panels of [k/4][16][4], side by side
+    const int8_t *a;    // panels of 16 tokens, [k/4][16][4], side by side
+    const float *wd;    // [n] scales of weight rows
+    const float *ad;    // [m] scales of tokens
+    const int32_t *an;  // [m] negated sums of a token's int8 values
+    size_t m, n, k;     // n is a multiple of 16, k of 32
+    float *y;           // y[t * ldy + r]
+    size_t ldy;
+} sp_gemm_r_args;
+typedef void (*sp_gemm_r_fn)(const sp_gemm_r_args *args);
+
 // ---- gemm, float: y[i][j] = fma chain over k of a[i][k] * b[k][j], from +0 or (accumulate) from y.
 //  b is float32 or float16, cut into strips of 16 columns: element (k, j) is b[(j / 16) * strip + k * step + j % 16].
 //  n is a multiple of 16, n <= nr; m <= mr.
@@ -74,6 +97,20 @@ typedef struct sp_gemm_f_args {
     bool accumulate;
 } sp_gemm_f_args;
 typedef void (*sp_gemm_f_fn)(const sp_gemm_f_args *args);
+
+// ---- expand to int8: a quantised weight panel (layout/panel.h) becomes [k/4][16][4] int8 with one scale per row:
+//  Q4S, Q8S: rint(((d * inv[r]) * (float)q) * s[j])            q without its offset: -8..7, -128..127
+//  Q4A:      rint(fma(d * inv[r], (float)q, m * inv[r]) * s[j])
+//  Ties to even. s[j] smooths column j (0 drops it: an outlier column), inv[r] = 127 / the largest |w[r][j] * s[j]|, so
+//  results lie within -127..127. Operands are finite.
+typedef struct sp_expand_r_args {
+    int8_t *dst;
+    const uint8_t *w;  // one panel
+    const float *inv;  // [16]
+    const float *s;    // [k]
+    size_t k;          // a multiple of 32
+} sp_expand_r_args;
+typedef void (*sp_expand_r_fn)(const sp_expand_r_args *args);
 
 // ---- expand: weight panel [k/2][16][2] of float16 or bfloat16 -> [k][16] float32, exact. k is even.
 typedef void (*sp_expand_fn)(float *dst, const uint16_t *src, size_t k);
@@ -96,6 +133,17 @@ typedef struct sp_quant_args {
     float *sum;
 } sp_quant_args;
 typedef void (*sp_quant_fn)(const sp_quant_args *args);
+
+// ---- quant_row: one row of n floats into slot t of a panel of 16 tokens, one scale for the row. z = x * u; then as
+//  quant, with the maximum over the whole row: q[quad * 64 + 0..3], scale, neg = -sum q.
+typedef struct sp_quant_row_args {
+    const float *x, *u;  // [n]; n is a multiple of 32
+    size_t n;
+    int8_t *q;
+    float *d;
+    int32_t *neg;
+} sp_quant_row_args;
+typedef void (*sp_quant_row_fn)(const sp_quant_row_args *args);
 
 // ---- rope (half-split): for i < half, with a = x[i], b = x[i + half]:
 //  y[i] = fma(a, c[i], -(b * s[i])) * scale;  y[i + half] = fma(b, c[i], a * s[i]) * scale. half is a multiple of 4.

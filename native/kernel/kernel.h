@@ -22,6 +22,11 @@ typedef enum sp_tier {
     SP_TIER_REF,
     SP_TIER_AVX2,
     SP_TIER_AVX512,  // F, BW, DQ, VL and VNNI
+    SP_TIER_NEON,    // ARMv8.0
+    SP_TIER_NEON_DOTPROD,  // and SDOT; like the following ones it has kernels only where they pay
+    SP_TIER_NEON_I8MM,     // and SMMLA
+    SP_TIER_SME,           // matrix unit, version 1: streaming mode, any vector length
+    SP_TIER_SME2,          // version 2: multi-vector loads, look-up table
     SP_TIER_COUNT
 } sp_tier;
 
@@ -47,6 +52,9 @@ typedef struct sp_kernel_set {
 // Fills `set` with the best built kernel of every slot whose tier's bit is in `tiers` (1u << sp_tier).
 // SP_TIER_REF is always considered, so every slot is filled.
 void sp_kernel_select(sp_kernel_set *set, uint32_t tiers);
+
+// The tiers of a matrix unit, as bits.
+#define SP_TIERS_SME (1u << SP_TIER_SME | 1u << SP_TIER_SME2)
 
 // Tiers built into this library, and tiers that a machine can run, as bits.
 uint32_t sp_kernel_tiers_built(void);

@@ -22,7 +22,8 @@ const sp_kernel *sp_kernel_table(size_t *count) {
 }
 
 const char *sp_tier_name(sp_tier tier) {
-    static const char *const names[SP_TIER_COUNT] = {"scalar", "avx2", "avx512"};
+    static const char *const names[SP_TIER_COUNT] = {"scalar",       "avx2",      "avx512", "neon",
+                                                     "neon_dotprod", "neon_i8mm", "sme",    "sme2"};
     return tier < SP_TIER_COUNT ? names[tier] : "unknown";
 }
 
@@ -37,6 +38,11 @@ uint32_t sp_kernel_tiers_supported(const sp_cpu *cpu) {
     if (cpu->avx2 && cpu->fma && cpu->f16c) tiers |= 1u << SP_TIER_AVX2;
     if (cpu->avx512f && cpu->avx512bw && cpu->avx512dq && cpu->avx512vl && cpu->avx512vnni)
         tiers |= 1u << SP_TIER_AVX512;
+    if (cpu->neon) tiers |= 1u << SP_TIER_NEON;
+    if (cpu->neon && cpu->dotprod) tiers |= 1u << SP_TIER_NEON_DOTPROD;
+    if (cpu->neon && cpu->dotprod && cpu->i8mm) tiers |= 1u << SP_TIER_NEON_I8MM;
+    if (cpu->sme) tiers |= 1u << SP_TIER_SME;
+    if (cpu->sme && cpu->sme2) tiers |= 1u << SP_TIER_SME2;
     return tiers;
 }
 

@@ -38,7 +38,8 @@ sp_attend_block sp_attend_load(const sp_attention *op, const sp_run *run, const 
     const void *keys = sp_kv_keys(run->kv, page, op->layer, head);
     const void *values = sp_kv_values(run->kv, page, op->layer, head);
     if (run->kv->config.f32) return (sp_attend_block){keys, values, SP_SLOT_GEMM_F32};
-    if (rows <= run->kernels->k[SP_SLOT_GEMM_F16]->mr) return (sp_attend_block){keys, values, SP_SLOT_GEMM_F16};
+    if (rows <= sp_kernel_of(run, worker, SP_SLOT_GEMM_F16)->mr)
+        return (sp_attend_block){keys, values, SP_SLOT_GEMM_F16};
     const size_t panels = (keys_seen + 15) / 16;
     SP_CALL(run, worker, SP_SLOT_WIDEN_F16, sp_widen_fn)(w->k, keys, panels * 16 * op->head_dim);
     SP_CALL(run, worker, SP_SLOT_WIDEN_F16, sp_widen_fn)(w->v, values, keys_seen * sp_attend_value_row(op));

@@ -18,7 +18,7 @@ void sp_tile_weights_add(sp_tile_weights *tile, const sp_linear *linear, uint32_
 }
 
 void sp_gemm_f(const sp_run *run, const sp_worker *worker, sp_slot slot, sp_gemm_f_args args) {
-    const sp_kernel *kernel = run->kernels->k[slot];
+    const sp_kernel *kernel = sp_kernel_of(run, worker, slot);
     const size_t rows = args.m, columns = args.n;
     const size_t element = slot == SP_SLOT_GEMM_F32 ? sizeof(float) : sizeof(uint16_t);
     const sp_gemm_f_args whole = args;

@@ -64,7 +64,7 @@ typedef struct sp_batch {
 // What every operator sees during one run.
 typedef struct sp_run {
     sp_batch batch;
-    const sp_kernel_set *kernels;
+    const sp_kernel_set *kernels;  // [SP_KIND_COUNT]: a matrix unit's worker has kernels of its own
     sp_kv *kv;
     uint8_t *arena;
     uint32_t workers;
@@ -144,12 +144,18 @@ size_t sp_attention_partial_bytes(uint32_t heads, uint32_t kv_heads, uint32_t he
 
 // ---- shared by the operators
 
-// The kernel of a slot, counted as executed by this worker.
-#define SP_CALL(run, worker, slot, type) ((type)sp_kernel_use((run)->kernels, (worker), (slot)))
+// The kernel of a slot for a worker's kind.
+static inline const sp_kernel *sp_kernel_of(const sp_run *run, const sp_worker *worker, sp_slot slot) {
+    return run->kernels[worker->kind].k[slot];
+}
 
-static inline void (*sp_kernel_use(const sp_kernel_set *set, const sp_worker *worker, sp_slot slot))(void) {
-    worker->counts[slot]++;
-    return set->k[slot]->fn;
+// Its function, counted as executed: worker->counts is [SP_KIND_COUNT][SP_SLOT_COUNT], each worker using its kind's.
+#define SP_CALL(run, worker, slot, type) ((type)sp_kernel_use((run), (worker), (slot)))
+enum { SP_COUNTERS = SP_KIND_COUNT * SP_SLOT_COUNT };
+
+static inline void (*sp_kernel_use(const sp_run *run, const sp_worker *worker, sp_slot slot))(void) {
+    worker->counts[worker->kind * SP_SLOT_COUNT + slot]++;
+    return sp_kernel_of(run, worker, slot)->fn;
 }
 
 static inline float *sp_rows(const sp_run *run, size_t at) { return (float *)(void *)(run->arena + at); }

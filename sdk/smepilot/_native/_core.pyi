@@ -52,7 +52,13 @@ class Pool:
     counters: int
     closed: bool
     def __init__(
-        self, threads: int | None = None, *, spin_us: float = 100.0, pin: bool = True, counters: int = 64
+        self,
+        threads: int | None = None,
+        *,
+        matrix: int = 0,
+        spin_us: float = 100.0,
+        pin: bool = True,
+        counters: int = 64,
     ) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
@@ -157,6 +163,7 @@ class Program:
         head_dim: int,
         d_model: int,
         owner: Any,
+        private_units: bool = False,
     ) -> None: ...
     def add_embed(self, table: _Linear, x_at: int, cos_at: int, sin_at: int, inv_freq: Sequence[float]) -> None: ...
     def add_norm(self, weight: int, eps: float, x_at: int, out: _Act, gather: bool) -> None: ...

@@ -9,6 +9,7 @@ cdef extern from "thread/pool.h":
     ctypedef enum sp_kind:
         SP_KIND_CORE
         SP_KIND_SME
+        SP_KIND_COUNT
     ctypedef enum sp_pin:
         pass
     ctypedef struct sp_pool:
@@ -50,11 +51,13 @@ cdef class Pool:
     cdef readonly int counters
     cdef readonly bint closed
 
-    def __cinit__(self, threads: int | None = None, *, spin_us: float = 100.0, pin: bool = True, counters: int = 64):
+    def __cinit__(self, threads: int | None = None, *, matrix: int = 0, spin_us: float = 100.0, pin: bool = True,
+                  counters: int = 64):
         """Starts the threads.
 
         Args:
             threads: Core workers, the calling thread included; None for the physical cores that the process may use.
+            matrix: Workers that drive shared matrix units, beside the core workers: one for each unit.
             spin_us: Microseconds that an idle thread spins, at the ready, before it begins to yield its core.
             pin: Tie each thread but the caller to a core of its own, where there are as many.
             counters: Length of each worker's array of kernel counters.
@@ -70,7 +73,10 @@ cdef class Pool:
                 f"threads is {threads}; use 1 to {SP_POOL_WORKERS_MAX}, or None for this machine's cores")
         if not 0 <= spin_us <= 1e6:
             raise _errors.InvalidParameterError(f"spin_us is {spin_us}; use 0 to 1000000 microseconds")
+        if not 0 <= matrix <= SP_POOL_WORKERS_MAX:
+            raise _errors.InvalidParameterError(f"matrix is {matrix}; use 0 to {SP_POOL_WORKERS_MAX}")
         config.cores = threads or 0
+        config.sme = matrix
         config.spin_ns = <uint64_t>(spin_us * 1000)
         config.pin = pin
         config.counters = self.counters = counters

@@ -4,6 +4,8 @@
 from libc.stdlib cimport free as c_free, malloc as c_malloc
 
 cdef extern from "op/op.h":
+    enum:
+        SP_COUNTERS
     ctypedef struct sp_linear:
         const uint8_t *panels
         sp_panel_layout layout
@@ -81,7 +83,8 @@ cdef extern from "exec/program.h":
     ctypedef struct sp_program:
         pass
     const char *sp_op_name(sp_op_kind kind)
-    sp_status sp_program_create(sp_program **out, sp_pool *pool, sp_kv *kv, const sp_kernel_set *kernels, size_t arena)
+    sp_status sp_program_create(sp_program **out, sp_pool *pool, sp_kv *kv, const sp_kernel_set *kernels,
+                                size_t arena)
     void sp_program_destroy(sp_program *program)
     sp_status sp_program_add(sp_program *program, const sp_step *step)
     sp_status sp_program_run(sp_program *program, const sp_batch *batch) nogil
@@ -124,21 +127,25 @@ cdef class Program:
     cdef KvPool kv
     cdef object owner
     cdef float *inv_freq
-    cdef sp_kernel_set kernels
+    cdef sp_kernel_set kernels[SP_KIND_COUNT]
     cdef int32_t vocab
     cdef int32_t max_tokens
     cdef int32_t context
 
     def __cinit__(self, pool: Pool, kv: KvPool, *, tiers: _Sequence[str], arena_bytes: int, max_tokens: int,
-                  context: int, vocab: int, heads: int, kv_heads: int, head_dim: int, d_model: int, owner: object):
-        if pool.counters < <int>SP_SLOT_COUNT:
-            raise _errors.InvalidParameterError(f"the pool counts {pool.counters} kernels; {<int>SP_SLOT_COUNT} needed")
+                  context: int, vocab: int, heads: int, kv_heads: int, head_dim: int, d_model: int, owner: object,
+                  private_units: bool = False):
+        if pool.counters < SP_COUNTERS:
+            raise _errors.InvalidParameterError(f"the pool counts {pool.counters} kernels; {SP_COUNTERS} needed")
         self.pool, self.kv, self.owner = pool, kv, owner
         self.vocab, self.max_tokens, self.context = vocab, max_tokens, context
-        sp_kernel_select(&self.kernels, tier_bits(tiers))
+        # A unit that cores share has workers of its own, at most one each; one that a core has for itself serves it.
+        cdef uint32_t bits = tier_bits(tiers)
+        sp_kernel_select(&self.kernels[SP_KIND_CORE], bits if private_units else bits & ~<uint32_t>SP_TIERS_SME)
+        sp_kernel_select(&self.kernels[SP_KIND_SME], bits)
         check(sp_pool_reserve_scratch(pool.ptr, sp_op_scratch_bytes(max_tokens, heads, kv_heads, head_dim, d_model)),
               "reserving the workers' scratch memory")
-        check(sp_program_create(&self.ptr, pool.ptr, kv.ptr, &self.kernels, arena_bytes), "making the program")
+        check(sp_program_create(&self.ptr, pool.ptr, kv.ptr, self.kernels, arena_bytes), "making the program")
 
     def __dealloc__(self):
         sp_program_destroy(self.ptr)
@@ -285,9 +292,15 @@ cdef class Program:
 
     def counts(self) -> dict[str, int]:
         """Calls of each kernel that has run, by name."""
-        cdef int i
+        cdef int kind, slot
         calls = self.pool.counts()
-        return {self.kernels.k[i].name.decode(): calls[i] for i in range(<int>SP_SLOT_COUNT) if calls[i]}
+        counted = {}
+        for kind in range(SP_KIND_COUNT):
+            for slot in range(SP_SLOT_COUNT):
+                if calls[kind * SP_SLOT_COUNT + slot]:
+                    name = self.kernels[kind].k[slot].name.decode()
+                    counted[name] = counted.get(name, 0) + calls[kind * SP_SLOT_COUNT + slot]
+        return counted
 
     def seconds(self) -> dict[str, float]:
         """Seconds spent per kind of operator since the program was made."""

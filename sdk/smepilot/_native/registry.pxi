@@ -6,6 +6,8 @@ cdef extern from "kernel/kernel.h":
         SP_TIER_COUNT
     ctypedef enum sp_slot:
         SP_SLOT_COUNT
+    enum:
+        SP_TIERS_SME
     ctypedef struct sp_kernel:
         const char *name
         sp_slot slot

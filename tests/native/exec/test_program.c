@@ -82,9 +82,9 @@ static void add_steps(model *m) {
         {SP_OP_PROJECT, {.project = {m->down.linear, f, x}}},
     };
     const sp_step tail[] = {{SP_OP_NORM, {.norm = final}}, {SP_OP_LOGITS, {.logits = {m->embedding.linear, last}}}};
-    sp_kernel_set kernels;
-    sp_kernel_select(&kernels, sp_rig_tiers());
-    SP_CHECK_INT(sp_program_create(&m->program, m->pool, m->kv, &kernels, m->arena), SP_OK);
+    sp_kernel_set kernels[SP_KIND_COUNT];
+    sp_rig_kernels(kernels, sp_rig_tiers());
+    SP_CHECK_INT(sp_program_create(&m->program, m->pool, m->kv, kernels, m->arena), SP_OK);
     for (int i = 0; i < STEPS; i++) SP_CHECK_INT(sp_program_add(m->program, &steps[i]), SP_OK);
     for (int i = 0; i < 2; i++) SP_CHECK_INT(sp_program_add(m->program, &tail[i]), SP_OK);
 }
@@ -93,7 +93,7 @@ static void open(model *m, sp_format format, uint32_t workers) {
     *m = (model){0};
     make_weights(m, format);
     sp_pool_config config = sp_pool_config_default();
-    config.cores = workers, config.counters = SP_SLOT_COUNT, config.pin = false;
+    config.cores = workers, config.counters = SP_COUNTERS, config.pin = false;
     SP_CHECK_INT(sp_pool_create(&m->pool, &config), SP_OK);
     SP_CHECK_INT(sp_pool_reserve_scratch(m->pool, sp_op_scratch_bytes(BATCH, HEADS, KV_HEADS, HEAD, D)), SP_OK);
     const sp_kv_config kv = {.layers = 1, .heads = KV_HEADS, .head_dim = HEAD, .pages = PAGES};
@@ -206,15 +206,15 @@ SP_TEST(exec_program_cancelled_leaves_no_trace) {
 }
 
 SP_TEST(exec_program_reports_memory_that_cannot_be_had) {
-    sp_kernel_set kernels;
-    sp_kernel_select(&kernels, sp_rig_tiers());
+    sp_kernel_set kernels[SP_KIND_COUNT];
+    sp_rig_kernels(kernels, sp_rig_tiers());
     sp_pool_config config = sp_pool_config_default();
     config.cores = 1;
     sp_pool *pool;
     sp_program *program = NULL;
     SP_REQUIRE(sp_pool_create(&pool, &config) == SP_OK);
     sp_memory_fail_from(1);
-    SP_CHECK_INT(sp_program_create(&program, pool, NULL, &kernels, 4096), SP_ERR_MEMORY);
+    SP_CHECK_INT(sp_program_create(&program, pool, NULL, kernels, 4096), SP_ERR_MEMORY);
     sp_memory_fail_from(0);
     SP_CHECK(program == NULL);
     sp_program_destroy(NULL);

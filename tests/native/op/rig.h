@@ -11,13 +11,16 @@ enum { SP_RIG_BUFFERS = 16 };
 
 typedef struct sp_rig {
     sp_run run;
-    sp_kernel_set kernels;
+    sp_kernel_set kernels[SP_KIND_COUNT];
     sp_worker worker;
-    uint64_t counts[SP_SLOT_COUNT];
+    uint64_t counts[SP_COUNTERS];
     size_t bytes, end[SP_RIG_BUFFERS], begin[SP_RIG_BUFFERS], count;  // of the arena, and of each buffer in it
 } sp_rig;
 
-// A rig with the kernels of one tier. `scratch`: see sp_op_scratch_bytes.
+// The best kernels of `tiers` for each kind of worker.
+void sp_rig_kernels(sp_kernel_set kernels[SP_KIND_COUNT], uint32_t tiers);
+
+// A rig with the kernels of one tier, whose worker is of the kind that runs them. `scratch`: see sp_op_scratch_bytes.
 void sp_rig_open(sp_rig *rig, sp_tier tier, size_t arena_bytes, size_t scratch_bytes);
 
 // Checks the fences and frees everything.

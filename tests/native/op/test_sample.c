@@ -80,7 +80,7 @@ SP_TEST(sample_logprob_is_the_log_of_softmax) {
     for (uint32_t tier = 0; tier < SP_TIER_COUNT; tier++) {
         sp_kernel_set kernels;
         if (!(usable_tiers() >> tier & 1)) continue;
-        sp_kernel_select(&kernels, (2u << tier) - 1);
+        sp_kernel_select(&kernels, usable_tiers() & ((2u << tier) - 1));
         for (int round = 0; round < 3; round++) {
             fill(77 + (uint64_t)round, 3.0f * (float)(1 << 2 * round));
             logits[17] = -INFINITY;
@@ -121,7 +121,7 @@ SP_TEST(sample_tiers_draw_the_same_token) {
             for (uint32_t tier = 0; tier < SP_TIER_COUNT; tier++) {
                 if (!(usable_tiers() >> tier & 1)) continue;
                 sp_kernel_set kernels;
-                sp_kernel_select(&kernels, (2u << tier) - 1);
+                sp_kernel_select(&kernels, usable_tiers() & ((2u << tier) - 1));
                 sp_sample_args args = ways[way];
                 args.kernels = &kernels;
                 args.logits = logits;
