@@ -141,8 +141,8 @@ cdef class Program:
         self.vocab, self.max_tokens, self.context = vocab, max_tokens, context
         # A unit that cores share has workers of its own, at most one each; one that a core has for itself serves it.
         cdef uint32_t bits = tier_bits(tiers)
-        sp_kernel_select(&self.kernels[SP_KIND_CORE], bits if private_units else bits & ~<uint32_t>SP_TIERS_SME)
-        sp_kernel_select(&self.kernels[SP_KIND_SME], bits)
+        sp_kernel_select(&self.kernels[<int>SP_KIND_CORE], bits if private_units else bits & ~<uint32_t>SP_TIERS_SME)
+        sp_kernel_select(&self.kernels[<int>SP_KIND_SME], bits)
         check(sp_pool_reserve_scratch(pool.ptr, sp_op_scratch_bytes(max_tokens, heads, kv_heads, head_dim, d_model)),
               "reserving the workers' scratch memory")
         check(sp_program_create(&self.ptr, pool.ptr, kv.ptr, self.kernels, arena_bytes), "making the program")
