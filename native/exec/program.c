@@ -23,8 +23,8 @@ struct sp_program {
 };
 
 const char *sp_op_name(sp_op_kind kind) {
-    static const char *const names[SP_OP_COUNT] = {"embed", "norm",    "qkv",     "attention",
-                                                   "pack",  "project", "gate_up", "logits"};
+    static const char *const names[SP_OP_COUNT] = {"embed",   "norm",    "qkv",    "attention", "pack",
+                                                   "project", "gate_up", "logits", "observe"};
     return names[kind];
 }
 
@@ -75,6 +75,7 @@ static uint32_t tiles_of(const sp_step *step, sp_run *run) {
         case SP_OP_PROJECT: return sp_project_tiles(&step->u.project, run);
         case SP_OP_GATE_UP: return sp_gate_up_tiles(&step->u.gate_up, run);
         case SP_OP_LOGITS: return sp_logits_tiles(&step->u.logits, run);
+        case SP_OP_OBSERVE: return sp_observe_tiles(&step->u.observe, run);
         case SP_OP_COUNT: break;
     }
     return 0;
@@ -90,6 +91,7 @@ static void one_tile(const sp_step *step, sp_run *run, uint32_t tile, const sp_w
         case SP_OP_PROJECT: sp_project_tile(&step->u.project, run, tile, worker); break;
         case SP_OP_GATE_UP: sp_gate_up_tile(&step->u.gate_up, run, tile, worker); break;
         case SP_OP_LOGITS: sp_logits_tile(&step->u.logits, run, tile, worker); break;
+        case SP_OP_OBSERVE: sp_observe_tile(&step->u.observe, run, tile, worker); break;
         case SP_OP_COUNT: break;
     }
 }

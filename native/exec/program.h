@@ -17,6 +17,7 @@ typedef enum sp_op_kind {
     SP_OP_PROJECT,
     SP_OP_GATE_UP,
     SP_OP_LOGITS,
+    SP_OP_OBSERVE,
     SP_OP_COUNT
 } sp_op_kind;
 
@@ -33,6 +34,7 @@ typedef struct sp_step {
         sp_project project;
         sp_gate_up gate_up;
         sp_logits logits;
+        sp_observe observe;
     } u;
 } sp_step;
 

@@ -11,6 +11,7 @@
 //   project    h -> x += W h
 //   gate_up    h -> h3 (activation, quantised and packed)
 //   logits     h -> rows of logits
+//   observe    rows -> the largest |x| of each column: calibration alone has such steps
 #pragma once
 
 #include <stdatomic.h>
@@ -121,6 +122,11 @@ typedef struct sp_logits {
     sp_act in;
 } sp_logits;
 
+typedef struct sp_observe {
+    sp_act in;     // has rows
+    float *peaks;  // [k]: the largest |x| so far, at least +0
+} sp_observe;
+
 // Tiles of an operator for the batch of `run`, and one of them. `prepare` may also reset shared counters.
 #define SP_OPERATOR(name)                                         \
     uint32_t sp_##name##_tiles(const sp_##name *op, sp_run *run); \
@@ -133,6 +139,7 @@ SP_OPERATOR(pack)
 SP_OPERATOR(project)
 SP_OPERATOR(gate_up)
 SP_OPERATOR(logits)
+SP_OPERATOR(observe)
 #undef SP_OPERATOR
 
 // Bytes of scratch that a worker needs for the given model and batch limits.

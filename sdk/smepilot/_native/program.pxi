@@ -60,6 +60,9 @@ cdef extern from "op/op.h":
     ctypedef struct sp_logits:
         sp_linear weight
         sp_act in_ "in"
+    ctypedef struct sp_observe:
+        sp_act in_ "in"
+        float *peaks
     size_t sp_op_scratch_bytes(uint32_t max_tokens, uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t d_model)
     size_t sp_attention_partial_bytes(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t workers,
                                       uint32_t max_spans, uint32_t max_blocks)
@@ -67,6 +70,7 @@ cdef extern from "op/op.h":
 cdef extern from "exec/program.h":
     ctypedef enum sp_op_kind:
         SP_OP_EMBED, SP_OP_NORM, SP_OP_QKV, SP_OP_ATTENTION, SP_OP_PACK, SP_OP_PROJECT, SP_OP_GATE_UP, SP_OP_LOGITS
+        SP_OP_OBSERVE
         SP_OP_COUNT
     ctypedef union sp_step_u:
         sp_embed embed
@@ -77,6 +81,7 @@ cdef extern from "exec/program.h":
         sp_project project
         sp_gate_up gate_up
         sp_logits logits
+        sp_observe observe
     ctypedef struct sp_step:
         sp_op_kind kind
         sp_step_u u
@@ -220,6 +225,13 @@ cdef class Program:
         cdef sp_step step
         step.kind = SP_OP_LOGITS
         step.u.logits = sp_logits(as_linear(linear), as_act(act))
+        self.add(&step)
+
+    def add_observe(self, act, peaks: int) -> None:
+        """Raises float32 [k] at address `peaks` to the largest |x| of each column; the memory is the caller's."""
+        cdef sp_step step
+        step.kind = SP_OP_OBSERVE
+        step.u.observe = sp_observe(as_act(act), <float *><size_t>peaks)
         self.add(&step)
 
     def run(self, const int32_t[::1] ids not None, const int32_t[::1] positions not None,

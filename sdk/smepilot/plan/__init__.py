@@ -5,5 +5,6 @@ from __future__ import annotations
 
 from smepilot.plan.lower import lower
 from smepilot.plan.plan import Buffer, ExecutionPlan, PlanLimits, Step, make_plan
+from smepilot.plan.rowwise import RowwiseFacts, linear_inputs
 
-__all__ = ["Buffer", "ExecutionPlan", "PlanLimits", "Step", "lower", "make_plan"]
+__all__ = ["Buffer", "ExecutionPlan", "PlanLimits", "RowwiseFacts", "Step", "linear_inputs", "lower", "make_plan"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from smepilot import _native
 from smepilot.plan.plan import GROUP, TOKENS, Buffer, ExecutionPlan, Step
+from smepilot.plan.rowwise import linear_inputs
 
 Linear = tuple[int, str, int, int]
 """Address of the packed panels, format, columns k, rows."""
@@ -25,11 +27,19 @@ def _activation(buffer: Buffer, tokens: int) -> tuple[int, int, int, int, int, i
 
 
 class _Lowering:
-    def __init__(self, plan: ExecutionPlan, weights: Mapping[str, Linear], program: _native.Program) -> None:
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        weights: Mapping[str, Linear],
+        program: _native.Program,
+        peaks: Mapping[str, int],
+    ) -> None:
         self.plan = plan
         self.config = plan.config
         self.weights = weights
         self.program = program
+        self.peaks = peaks
+        self.input_of = {readers: name for name, readers in linear_inputs(plan.config).items()}
         self.tokens = -(-plan.limits.max_batch // TOKENS) * TOKENS
 
     def act(self, name: str) -> tuple[int, int, int, int, int, int]:
@@ -74,11 +84,18 @@ class _Lowering:
                 program.add_gate_up(linear[0], linear[1], self.act("h"), self.act("f"))
             case "logits":
                 program.add_logits(linear[0], self.act("last"))
+            case "observe":
+                program.add_observe(self.act(step.reads[0]), self.peaks[self.input_of[step.weights]])
             case _:
                 raise AssertionError(f"no lowering for {step.op}")
 
 
-def lower(plan: ExecutionPlan, weights: Mapping[str, Linear], program: _native.Program) -> None:
+def lower(
+    plan: ExecutionPlan,
+    weights: Mapping[str, Linear],
+    program: _native.Program,
+    peaks: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     """Appends the plan's steps to an empty program.
 
     Args:
@@ -86,7 +103,9 @@ def lower(plan: ExecutionPlan, weights: Mapping[str, Linear], program: _native.P
         weights: Packed parameters by name; norm weights are float32 vectors with their address alone in use. The
             memory behind them must outlive the program.
         program: A native program whose arena has `plan.arena_bytes`.
+        peaks: For a plan that observes: by linear input (`linear_inputs`) the address of float32 [k], at least +0,
+            raised by every run to the largest size of each column. The memory must outlive the program.
     """
-    lowering = _Lowering(plan, weights, program)
+    lowering = _Lowering(plan, weights, program, peaks)
     for step in plan.steps:
         lowering.add(step)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smepilot.arch import ModelConfig
+from smepilot.plan.rowwise import linear_inputs
 
 TOKENS = 16
 """Tokens of an activation panel; the batch limit is rounded up to whole panels."""
@@ -84,6 +85,17 @@ class ExecutionPlan:
         return "\n".join(lines)
 
 
+def _with_observers(config: ModelConfig, steps: list[Step]) -> list[Step]:
+    """Puts an `observe` step before each reader of a linear input."""
+    readers = set(linear_inputs(config).values())
+    observed = []
+    for step in steps:
+        if step.weights in readers:
+            observed.append(Step("observe", step.layer, step.weights, step.reads[:1]))
+        observed.append(step)
+    return observed
+
+
 def _steps(config: ModelConfig) -> list[Step]:
     names = config.names
     steps = [Step("embed", -1, (names.embedding,), (), ("x", "cos", "sin"))]
@@ -142,6 +154,8 @@ def _forms(steps: list[Step], formats: Mapping[str, str]) -> dict[str, tuple[boo
     """Per buffer: whether some consumer wants float32 rows, and whether some consumer wants int8 panels."""
     forms: dict[str, tuple[bool, bool]] = {}
     for step in steps:
+        if step.op == "observe":
+            forms[step.reads[0]] = (True, forms.get(step.reads[0], (False, False))[1])
         if step.op not in ("qkv", "project", "gate_up", "logits"):
             continue
         is_float = {formats[w] in FLOAT_FORMATS for w in step.weights}
@@ -150,7 +164,14 @@ def _forms(steps: list[Step], formats: Mapping[str, str]) -> dict[str, tuple[boo
     return forms
 
 
-def make_plan(config: ModelConfig, formats: Mapping[str, str], limits: PlanLimits, partial_bytes: int) -> ExecutionPlan:
+def make_plan(
+    config: ModelConfig,
+    formats: Mapping[str, str],
+    limits: PlanLimits,
+    partial_bytes: int,
+    *,
+    observe: bool = False,
+) -> ExecutionPlan:
     """Plans a forward pass.
 
     Args:
@@ -158,8 +179,9 @@ def make_plan(config: ModelConfig, formats: Mapping[str, str], limits: PlanLimit
         formats: Parameter name to the format of its packed weights ("Q4_0", "F32", ...).
         limits: What one step may hold.
         partial_bytes: Room for the partial results of split attention (`_native.attention_partial_bytes`).
+        observe: For calibration: steps that keep the largest size of each column of every linear input.
     """
-    steps = _steps(config)
+    steps = _with_observers(config, _steps(config)) if observe else _steps(config)
     tokens = -(-limits.max_batch // TOKENS) * TOKENS
     forms = _forms(steps, formats)
     if config.head_dim % GROUP and forms["a"][1]:

@@ -27,7 +27,7 @@ enum {
 // One layer of random weights, and a program over them.
 typedef struct model {
     sp_rig_matrix embedding, q, k, v, o, gate, up, down;
-    float norm[D], inv_freq[HEAD / 2];
+    float norm[D], inv_freq[HEAD / 2], peaks[FF];
     sp_pool *pool;
     sp_kv *kv;
     sp_program *program;
@@ -81,12 +81,14 @@ static void add_steps(model *m) {
         {SP_OP_GATE_UP, {.gate_up = {m->gate.linear, m->up.linear, h, f}}},
         {SP_OP_PROJECT, {.project = {m->down.linear, f, x}}},
     };
-    const sp_step tail[] = {{SP_OP_NORM, {.norm = final}}, {SP_OP_LOGITS, {.logits = {m->embedding.linear, last}}}};
+    const sp_step tail[] = {{SP_OP_OBSERVE, {.observe = {f, m->peaks}}},
+                            {SP_OP_NORM, {.norm = final}},
+                            {SP_OP_LOGITS, {.logits = {m->embedding.linear, last}}}};
     sp_kernel_set kernels[SP_KIND_COUNT];
     sp_rig_kernels(kernels, sp_rig_tiers());
     SP_CHECK_INT(sp_program_create(&m->program, m->pool, m->kv, kernels, m->arena), SP_OK);
     for (int i = 0; i < STEPS; i++) SP_CHECK_INT(sp_program_add(m->program, &steps[i]), SP_OK);
-    for (int i = 0; i < 2; i++) SP_CHECK_INT(sp_program_add(m->program, &tail[i]), SP_OK);
+    for (int i = 0; i < 3; i++) SP_CHECK_INT(sp_program_add(m->program, &tail[i]), SP_OK);
 }
 
 static void open(model *m, sp_format format, uint32_t workers) {

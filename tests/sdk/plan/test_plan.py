@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from smepilot import _native
 from smepilot.arch import ModelConfig
-from smepilot.plan import Buffer, ExecutionPlan, PlanLimits, make_plan
+from smepilot.plan import Buffer, ExecutionPlan, PlanLimits, linear_inputs, make_plan
 from smepilot.runtime.loader import parameters
 
 FLOAT, QUANTISED = ("F32", "F16", "BF16"), ("Q4_0", "Q4_1", "Q8_0")
@@ -41,7 +41,9 @@ def config_of(layers: int, heads: int, kv_heads: int, head_dim: int, d_model: in
     )
 
 
-def plan_of(config: ModelConfig, formats: dict[str, str], limits: PlanLimits) -> ExecutionPlan:
+def plan_of(
+    config: ModelConfig, formats: dict[str, str], limits: PlanLimits, *, observe: bool = False
+) -> ExecutionPlan:
     partial = _native.attention_partial_bytes(
         heads=config.n_heads,
         kv_heads=config.n_kv_heads,
@@ -50,7 +52,7 @@ def plan_of(config: ModelConfig, formats: dict[str, str], limits: PlanLimits) ->
         max_spans=limits.max_batch,
         max_blocks=-(-limits.context // 64),
     )
-    return make_plan(config, formats, limits, partial)
+    return make_plan(config, formats, limits, partial, observe=observe)
 
 
 @st.composite
@@ -70,7 +72,7 @@ def plans(draw: st.DrawFn) -> ExecutionPlan:
         for p in parameters(config)
     }
     limits = PlanLimits(draw(st.integers(1, 600)), draw(st.integers(1, 4096)), draw(st.integers(1, 8)))
-    return plan_of(config, formats, limits)
+    return plan_of(config, formats, limits, observe=draw(st.booleans()))
 
 
 def span(buffer: Buffer) -> tuple[int, int]:
@@ -122,6 +124,8 @@ def test_consumers_find_the_form_they_want(plan: ExecutionPlan) -> None:
     packs = [step for step in plan.steps if step.op == "pack"]
     wants_panels = False
     for step in plan.steps:
+        if step.op == "observe":
+            assert plan.buffers[step.reads[0]].rows_at is not None
         if step.op not in ("qkv", "project", "gate_up", "logits"):
             continue
         source = plan.buffers[step.reads[0]]
@@ -136,6 +140,19 @@ def smollm2(layers: int = 30) -> ExecutionPlan:
     config = config_of(layers, heads=9, kv_heads=3, head_dim=64, d_model=576, d_ff=1536)
     formats = {p.name: "Q4_1" if p.rows else "F32" for p in parameters(config)}
     return plan_of(config, formats, PlanLimits(512, 2048, 2))
+
+
+def test_calibration_observes_what_each_linear_layer_reads() -> None:
+    config = config_of(2, heads=4, kv_heads=2, head_dim=16, d_model=64, d_ff=96)
+    formats = {p.name: "Q8_0" if p.rows else "F32" for p in parameters(config)}
+    plan = plan_of(config, formats, PlanLimits(64, 128, 2), observe=True)
+    plain = plan_of(config, formats, PlanLimits(64, 128, 2))
+    assert [step for step in plan.steps if step.op != "observe"] == list(plain.steps)
+    observed = [step for step in plan.steps if step.op == "observe"]
+    assert [step.weights for step in observed] == list(linear_inputs(config).values())
+    for step in observed:
+        reader = plan.steps[plan.steps.index(step) + 1]
+        assert (reader.weights, reader.reads[0]) == (step.weights, step.reads[0])
 
 
 def test_plans_are_values() -> None:
