@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a kernel's code is shared between kernels without a call: written once, inlined with constants for format and
+// tile, its arrays of vectors kept in registers.
+#pragma once
+
+// A template is inlined into each kernel file with constants for format and tile size.
+#define SP_TEMPLATE static inline __attribute__((always_inline))
+
+// Before every loop over accumulators: unrolled early, so that the array becomes registers. Left to itself gcc unrolls
+// after it has given the array a place on the stack, and then stores every accumulator in every step.
+#ifdef __clang__
+#define SP_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define SP_UNROLL _Pragma("GCC unroll 16")
+#endif
