@@ -34,7 +34,7 @@ class Subject:
         """Name, version and the kernels' tier."""
         from importlib.metadata import version
 
-        from smepilot.runtime.runner import usable_tiers
+        from smepilot.runtime.tiers import usable_tiers
 
         return {"engine": "smepilot", "version": version("smepilot"), "features": " ".join(usable_tiers())}
 

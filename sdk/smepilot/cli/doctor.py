@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 def _report() -> dict[str, Any]:
     from smepilot import __version__, _native
     from smepilot.paths import home
-    from smepilot.runtime.runner import usable_tiers
+    from smepilot.runtime.tiers import usable_tiers
 
     used = usable_tiers()
     with _native.Pool() as pool:

@@ -7,7 +7,6 @@ a step takes chunks (some tokens of some sequences, each with its block table) a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +20,11 @@ from smepilot.errors import ClosedError, ContextLengthError, InvalidParameterErr
 from smepilot.plan import PlanLimits, lower, make_plan
 from smepilot.runtime import loader
 from smepilot.runtime.loader import Fraction
+from smepilot.runtime.tiers import usable_tiers
 
 PAGE = 64
 DEFAULT_CONTEXT = 8192
 """Context where the caller names none: the model's own, but no more than this."""
-ISA_VARIABLE = "SMEPILOT_ISA"
 
 Want = Literal["none", "last", "all"]
 
@@ -42,21 +41,6 @@ class Chunk:
     start: int
     tokens: NDArray[np.int32]
     logits: Want = "last"
-
-
-def usable_tiers() -> list[str]:
-    """Instruction-set tiers that a run may use: all this machine has, or those up to the one in SMEPILOT_ISA.
-
-    Raises:
-        InvalidParameterError: SMEPILOT_ISA names a tier that is not available here.
-    """
-    available = [tier["name"] for tier in _native.tiers() if tier["built"] and tier["supported"]]
-    wanted = os.environ.get(ISA_VARIABLE)
-    if not wanted:
-        return available
-    if wanted not in available:
-        raise InvalidParameterError(f"{ISA_VARIABLE}={wanted}: not available here; use one of {', '.join(available)}")
-    return available[: available.index(wanted) + 1]
 
 
 class Runner:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from smepilot import _native
 from smepilot.errors import InvalidParameterError
+from smepilot.runtime.tiers import usable_tiers
 from smepilot.types import GenerateParams
 
 
@@ -25,6 +26,7 @@ class Sampler:
     def __init__(self, params: GenerateParams, vocab_size: int, ends: frozenset[int]) -> None:
         self.seed = randbits(53) if params.seed is None else params.seed  # 53 bits survive JSON readers
         self._params = params
+        self._tiers = usable_tiers()
         bias = dict(params.logit_bias)
         if beyond := [token for token in bias if token >= vocab_size]:
             raise InvalidParameterError(
@@ -57,6 +59,7 @@ class Sampler:
             bias_values=self._bias_values,
             seed=self.seed,
             draw=len(drawn),
+            tiers=self._tiers,
         )
 
     def _occurred(self, prompt: Sequence[int], drawn: Sequence[int]) -> NDArray[np.int32]:
