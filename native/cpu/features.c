@@ -18,6 +18,8 @@ const char *sp_arch_name(sp_arch arch) {
     return names[arch];
 }
 
+bool sp_svl_valid(uint64_t bytes) { return bytes >= 16 && bytes <= 256 && (bytes & (bytes - 1)) == 0; }
+
 #if !defined(__x86_64__) && !(defined(__aarch64__) && (defined(__linux__) || defined(__APPLE__)))
 void sp_cpu_detect(sp_cpu *out) { *out = (sp_cpu){.arch = SP_ARCH_OTHER}; }
 #endif

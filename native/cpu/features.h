@@ -3,7 +3,8 @@
 //
 // Detection is cut in two: a reader of raw facts that only works on its own machine (cpuid, HWCAP, sysctl), and a
 // pure function from those facts to sp_cpu, which is built everywhere, so that any machine tests all of them.
-// What a system merely advertises is still to be proven on each worker's core by the matrix kernels' self-test.
+// What a system merely advertises is still to be proven on each worker's core by the matrix kernels' self-test
+// (probe/selftest.h). SME and SME2 are two features: no rule derives the second from the first.
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +16,8 @@ typedef enum sp_arch { SP_ARCH_OTHER, SP_ARCH_X86_64, SP_ARCH_ARM64 } sp_arch;
 typedef struct sp_cpu {
     sp_arch arch;
     char brand[64];  // what the system calls the processor; "" when it does not say
-    uint32_t svl;    // bytes of a streaming vector of the calling thread; 0 without SME
+    uint64_t midr;   // MIDR_EL1 of the first CPU, which names the core's maker and model; 0: unknown
+    uint32_t svl;    // bytes of a streaming vector of the calling thread; 0 without SME (cpu/vector.h raises it)
 #define SP_FEATURE(name, text) bool name;
 #include "cpu/features.inc"
 #undef SP_FEATURE
@@ -40,6 +42,9 @@ typedef struct sp_x86_facts {
     uint64_t xcr0;
 } sp_x86_facts;
 void sp_cpu_from_x86(sp_cpu *out, const sp_x86_facts *facts);
+
+// Bytes that a streaming vector can have: a power of two, 16 to 256.
+bool sp_svl_valid(uint64_t bytes);
 
 // Linux on arm64: the auxiliary vector's words, and the answer of prctl(PR_SME_GET_VL), negative on error.
 typedef struct sp_hwcap_facts {

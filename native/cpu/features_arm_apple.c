@@ -16,8 +16,10 @@ void sp_cpu_from_sysctl(sp_cpu *out, sp_sysctl_fn look_up) {
     out->bf16 = has(look_up, "hw.optional.arm.FEAT_BF16");
     uint64_t svl = 0;
     look_up("hw.optional.arm.sme_max_svl_b", &svl);
-    out->sme = has(look_up, "hw.optional.arm.FEAT_SME") && svl >= 16 && svl <= 256;
+    out->sme = has(look_up, "hw.optional.arm.FEAT_SME") && sp_svl_valid(svl);
     out->sme2 = out->sme && has(look_up, "hw.optional.arm.FEAT_SME2");
+    out->sme_i16i64 = out->sme && has(look_up, "hw.optional.arm.FEAT_SME_I16I64");
+    out->sme_fa64 = out->sme && has(look_up, "hw.optional.arm.FEAT_SME_FA64");
     out->svl = out->sme ? (uint32_t)svl : 0;
 }
 

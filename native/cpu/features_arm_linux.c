@@ -13,11 +13,12 @@ void sp_cpu_from_hwcap(sp_cpu *out, const sp_hwcap_facts *facts) {
     out->sve = bit(facts->hwcap, 22);
     out->i8mm = bit(facts->hwcap2, 13);
     out->bf16 = bit(facts->hwcap2, 14);
-    // The vector length is 16 to 256 bytes; flags sit above. A system that advertises SME and cannot tell the
-    // length (some virtual machines) has no SME.
+    // Flags sit above the length. A system that advertises SME and cannot tell the length (some virtual machines) has
+    // no SME.
     uint32_t svl = facts->sme_vl > 0 ? (uint32_t)facts->sme_vl & 0xffff : 0;
-    out->sme = bit(facts->hwcap2, 23) && svl >= 16;
+    out->sme = bit(facts->hwcap2, 23) && sp_svl_valid(svl);
     out->sme2 = out->sme && bit(facts->hwcap2, 37);
+    out->sme_i16i64 = out->sme && bit(facts->hwcap2, 24);
     out->sme_fa64 = out->sme && bit(facts->hwcap2, 30);
     out->svl = out->sme ? svl : 0;
 }
@@ -36,13 +37,12 @@ void sp_cpu_from_hwcap(sp_cpu *out, const sp_hwcap_facts *facts) {
 #define PR_SME_GET_VL 64
 #endif
 
-static void read_brand(char *brand, size_t size) {
-    long long midr;
+static void read_brand(char *brand, size_t size, uint64_t midr) {
     if (sp_sysfile_line("", brand, size, "/sys/devices/soc0/machine") ||
         sp_sysfile_line("", brand, size, "/proc/device-tree/model")) {
         return;
     }
-    if (sp_sysfile_int("", &midr, "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1")) {
+    if (midr != 0) {
         snprintf(brand, size, "Arm implementer 0x%02x part 0x%03x", (unsigned)(midr >> 24 & 0xff),
                  (unsigned)(midr >> 4 & 0xfff));
     }
@@ -51,6 +51,9 @@ static void read_brand(char *brand, size_t size) {
 void sp_cpu_detect(sp_cpu *out) {
     sp_hwcap_facts facts = {getauxval(AT_HWCAP), getauxval(AT_HWCAP2), prctl(PR_SME_GET_VL, 0, 0, 0, 0)};
     sp_cpu_from_hwcap(out, &facts);
-    read_brand(out->brand, sizeof out->brand);
+    long long midr;
+    if (sp_sysfile_int("", &midr, "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1"))
+        out->midr = (uint64_t)midr;
+    read_brand(out->brand, sizeof out->brand, out->midr);
 }
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the systems' readers share: CPU sets.
+// What the systems' readers share: CPU sets, and who drives the matrix units.
 #include "cpu/topology.h"
 
 #include <errno.h>
@@ -43,4 +43,33 @@ bool sp_cpuset_parse(sp_cpuset *set, const char *text) {
         if (*text == ',') text++;
     }
     return true;
+}
+
+// The units that the strongest allowed cores share, in order of those cores.
+static uint32_t best_units(const sp_topology *t, uint16_t units[SP_UNITS_MAX]) {
+    uint32_t count = 0, rank = t->clusters[t->allowed[0].cluster].rank;
+    for (uint32_t i = 0; i < t->allowed_count; i++) {
+        const sp_core *core = &t->allowed[i];
+        if (core->unit == SP_UNIT_NONE || t->clusters[core->cluster].rank != rank) continue;
+        uint32_t seen = 0;
+        while (seen < count && units[seen] != core->unit) seen++;
+        if (seen == count && count < SP_UNITS_MAX) units[count++] = core->unit;
+    }
+    return count;
+}
+
+uint32_t sp_topology_sme_workers(const sp_topology *topology) {
+    uint16_t units[SP_UNITS_MAX];
+    if (topology->sme_private) return 0;
+    uint32_t count = best_units(topology, units);
+    return count > 0 ? count : 1;
+}
+
+sp_cpuset sp_topology_unit_cpus(const sp_topology *topology, uint32_t nth) {
+    uint16_t units[SP_UNITS_MAX];
+    sp_cpuset cpus = {{0}};
+    if (nth >= best_units(topology, units)) return cpus;
+    for (uint32_t i = 0; i < topology->allowed_count; i++)
+        if (topology->allowed[i].unit == units[nth]) sp_cpuset_add(&cpus, topology->allowed[i].cpu);
+    return cpus;
 }

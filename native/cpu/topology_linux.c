@@ -12,6 +12,7 @@
 
 #include "base/sysfile.h"
 #include "cpu/quota.h"
+#include "cpu/units.h"
 
 #define CPU "/sys/devices/system/cpu/cpu%u"
 
@@ -176,6 +177,7 @@ static void fill_clusters(sp_topology *out, const machine *m) {
         bool opens = i == 0 || !same_cluster(at, at - 1);
         if (opens && out->clusters_count < SP_CLUSTERS_MAX) {
             sp_cluster *fresh = &out->clusters[out->clusters_count++];
+            fresh->rank = at->rank;
             fresh->max_khz = at->khz;
             fresh->capacity = at->capacity;
             read_caches(m, fresh, at->leader);
@@ -186,23 +188,9 @@ static void fill_clusters(sp_topology *out, const machine *m) {
         cluster->max_khz = at->khz > cluster->max_khz ? at->khz : cluster->max_khz;
         if (at->first_allowed < SP_CPUS_MAX) {
             cluster->usable++;
-            out->allowed[out->allowed_count++] = (sp_core){(uint16_t)at->first_allowed, (uint16_t)index};
+            out->allowed[out->allowed_count++] = (sp_core){(uint16_t)at->first_allowed, (uint16_t)index, SP_UNIT_NONE};
         }
     }
-}
-
-// Matrix units from SMIDR_EL1: bits 14:13 say whether the unit is shared (3) or the core's own (2), bits 11:0 which.
-// Anything else, or no such file, is unknown: no units.
-static void read_sme(sp_topology *out, const machine *m) {
-    sp_cpuset units = {{0}};
-    for (uint32_t i = 0; i < m->count; i++) {
-        long long smidr;
-        if (!sp_sysfile_int(m->root, &smidr, CPU "/regs/identification/smidr_el1", m->core[i].leader)) continue;
-        uint32_t sharing = (uint32_t)(smidr >> 13) & 3;
-        out->sme_private |= sharing == 2;
-        if (sharing == 3) sp_cpuset_add(&units, (uint32_t)smidr & 0xfff);
-    }
-    out->sme_units = sp_cpuset_count(&units);
 }
 
 static sp_cpuset read_online(const char *root, const sp_cpuset *affinity) {
@@ -232,7 +220,7 @@ void sp_topology_read_linux(sp_topology *out, const char *root, const sp_cpuset 
     drop_lonely_groups(&m);
     rank_cores(&m);
     fill_clusters(out, &m);
-    read_sme(out, &m);
+    sp_units_read_linux(out, root);
     out->quota = sp_quota_read_linux(root);
     // Whole CPUs only: the group is stopped when its time is up, and a worker stopped in a tile stops the others too.
     uint32_t granted = out->quota >= 1 ? (uint32_t)out->quota : 1;

@@ -11,15 +11,15 @@
 
 typedef enum sp_pin {
     SP_PIN_NONE,     // not asked for, or more workers than cores
-    SP_PIN_DONE,     // the mask, read back, is the one CPU asked for
+    SP_PIN_DONE,     // the mask, read back, is the one asked for
     SP_PIN_REFUSED,  // the system said no, or has no pinning
     SP_PIN_IGNORED,  // the system said yes and the mask, read back, is another
 } sp_pin;
 
 const char *sp_pin_name(sp_pin pin);
 
-// Ties the calling thread to one logical CPU.
-sp_pin sp_thread_pin(uint32_t cpu);
+// Ties the calling thread to these logical CPUs.
+sp_pin sp_thread_pin(const sp_cpuset *cpus);
 
 // Tells the system what the calling thread is for: work that a person waits for (macOS: a quality-of-service class,
 // without which it drifts to efficiency cores), and its name in debuggers.

@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 
-sp_pin sp_thread_pin(uint32_t cpu) {
-    SP_UNUSED(cpu);
+sp_pin sp_thread_pin(const sp_cpuset *cpus) {
+    SP_UNUSED(cpus);
     return SP_PIN_REFUSED;
 }
 

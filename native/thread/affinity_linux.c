@@ -11,12 +11,12 @@
 #include <sys/prctl.h>
 
 // Thread 0 of the call means the calling thread, in glibc, musl and bionic alike.
-sp_pin sp_thread_pin(uint32_t cpu) {
+sp_pin sp_thread_pin(const sp_cpuset *cpus) {
     cpu_set_t want, have;
     CPU_ZERO(&want);
     CPU_ZERO(&have);
-    if (cpu >= CPU_SETSIZE) return SP_PIN_REFUSED;
-    CPU_SET(cpu, &want);
+    for (uint32_t cpu = 0; cpu < SP_CPUS_MAX && cpu < CPU_SETSIZE; cpu++)
+        if (sp_cpuset_has(cpus, cpu)) CPU_SET(cpu, &want);
     if (sched_setaffinity(0, sizeof want, &want) != 0) return SP_PIN_REFUSED;
     if (sched_getaffinity(0, sizeof have, &have) != 0 || !CPU_EQUAL(&want, &have)) return SP_PIN_IGNORED;
     return SP_PIN_DONE;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/memory.h"
+#include "cpu/vector.h"
 #include "thread/worker.h"
 
 enum {
@@ -50,15 +51,26 @@ static void lock_pass(sp_pool *pool) {
     pthread_mutex_lock(&pool->pass);
 }
 
+// Where a worker is to stay: a core worker on a core of its own, where there are enough; an SME worker on the cores
+// that share its unit, since anywhere else it would drive another's. The caller's thread is left where it is.
+static sp_cpuset place(const sp_pool *pool, const sp_topology *machine, uint32_t index) {
+    const sp_pool_config *config = &pool->config;
+    sp_cpuset cpus = {{0}};
+    if (!config->pin || index == 0) return cpus;
+    if (index >= config->cores) return sp_topology_unit_cpus(machine, index - config->cores);
+    if (config->cores <= machine->allowed_count) sp_cpuset_add(&cpus, machine->allowed[index].cpu);
+    return cpus;
+}
+
 static sp_status init_workers(sp_pool *pool, const sp_topology *machine) {
     const sp_pool_config *config = &pool->config;
-    bool pin = config->pin && config->cores <= machine->allowed_count;
     for (uint32_t i = 0; i < pool->workers; i++) {
         sp_thread *worker = &pool->worker[i];
         worker->pool = pool;
         worker->self.index = i;
         worker->self.kind = i < config->cores ? SP_KIND_CORE : SP_KIND_SME;
-        worker->cpu = pin && i > 0 && i < config->cores ? machine->allowed[i].cpu : -1;
+        worker->cpus = place(pool, machine, i);
+        worker->streams = worker->self.kind == SP_KIND_SME || machine->sme_private;
         worker->self.counts = sp_alloc_aligned(SP_LINE, config->counters, sizeof(uint64_t));
         if (worker->self.counts == NULL) return SP_ERR_MEMORY;
     }
@@ -158,10 +170,17 @@ static uint32_t active_cores(const sp_pool *pool, uint32_t allowed) {
     return allowed > 0 && allowed < pool->allowed && allowed < cores ? allowed : cores;
 }
 
+static void raise_caller(sp_pool *pool) {
+    sp_thread *me = &pool->worker[0];
+    pool->caller_svl = me->streams ? sp_svl_raise() : 0;
+    if (me->streams) atomic_store_explicit(&me->svl, sp_svl(), memory_order_relaxed);
+}
+
 void sp_pool_begin(sp_pool *pool, uint32_t kinds) {
     lock_pass(pool);
     fegetenv(&pool->caller_float);
     fesetenv(FE_DFL_ENV);
+    raise_caller(pool);
     uint32_t allowed = pool->threads > 0 ? sp_cpus_allowed() : 0;
     uint32_t active = active_cores(pool, allowed);
     // A spinning worker is in the way where workers share a CPU.
@@ -176,6 +195,7 @@ void sp_pool_begin(sp_pool *pool, uint32_t kinds) {
 }
 
 void sp_pool_end(sp_pool *pool) {
+    sp_svl_restore(pool->caller_svl);
     fesetenv(&pool->caller_float);
     atomic_store_explicit(&pool->hot, 0, memory_order_relaxed);
     pthread_mutex_unlock(&pool->pass);
@@ -228,10 +248,13 @@ void sp_pool_counts(sp_pool *pool, uint64_t *out) {
 void sp_pool_placement(const sp_pool *pool, uint32_t index, sp_placement *out) {
     const sp_thread *worker = &pool->worker[index];
     bool core = worker->self.kind == SP_KIND_CORE;
+    int32_t cpu = 0;
+    while (cpu < SP_CPUS_MAX && !sp_cpuset_has(&worker->cpus, (uint32_t)cpu)) cpu++;
     *out = (sp_placement){
         .kind = worker->self.kind,
         .pin = (sp_pin)atomic_load(&worker->pin),
-        .cpu = worker->cpu,
+        .cpu = cpu < SP_CPUS_MAX ? cpu : -1,
+        .svl = atomic_load(&worker->svl),
         .started = atomic_load(&worker->started),
         .active = index == 0 || (pool->threads > 0 && (!core || index < atomic_load(&pool->active))),
     };

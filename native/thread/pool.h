@@ -17,6 +17,9 @@
 // Tiles are computed in the default floating-point state on every worker: rounding to nearest, no flush-to-zero.
 // Some libraries turn that on for a whole process; the caller's own state is put back at the end of a pass.
 //
+// Workers that run matrix kernels (SME workers; core workers where each core has a unit of its own) raise their
+// streaming vector length first; the calling thread's is put back at the end of a pass (cpu/vector.h).
+//
 // After fork the child has no workers: its passes run on the calling thread alone. Shrinking the process's affinity
 // while it runs benches the workers that have no CPU left; growing it back calls them in again.
 #pragma once
@@ -39,7 +42,8 @@ typedef struct sp_pool_config {
     uint64_t spin_ns;   // an idle worker spins that long …
     uint64_t yield_ns;  // … then offers its core to others that long, then parks
     uint32_t counters;  // length of sp_worker.counts
-    bool pin;           // tie each core worker but the calling thread to a core of its own, where there are enough
+    bool pin;           // tie each core worker but the calling thread to a core of its own, where there are enough,
+                        // and each SME worker to the cores that share its unit, where those are known
 } sp_pool_config;
 
 // cores 0, sme 0, no counters, pinned; 100 us of spinning, 2 ms of yielding: a worker is still awake when the next
@@ -79,7 +83,8 @@ void sp_pool_counts(sp_pool *pool, uint64_t *out);
 typedef struct sp_placement {
     sp_kind kind;
     sp_pin pin;
-    int32_t cpu;   // the logical CPU asked for, -1 when not asked
+    int32_t cpu;   // the logical CPU asked for, the first of several; -1 when not asked
+    uint32_t svl;  // bytes of its streaming vector, read back; 0: it runs no matrix kernels, or has not yet
     bool started;  // its thread has run and applied the rest; always true for worker 0
     bool active;   // takes part; false: benched, or the pool has no threads any more
 } sp_placement;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "cpu/vector.h"
 
 enum { TURNS_PER_LOOK = 64 };  // pauses between two looks at the clock
 
@@ -74,7 +75,11 @@ void *sp_thread_main(void *thread) {
     char name[16];
     snprintf(name, sizeof name, "smepilot-%u", (unsigned)me->self.index);
     sp_thread_describe(name);
-    if (me->cpu >= 0) atomic_store(&me->pin, sp_thread_pin((uint32_t)me->cpu));
+    if (sp_cpuset_count(&me->cpus) > 0) atomic_store(&me->pin, sp_thread_pin(&me->cpus));
+    if (me->streams) {
+        sp_svl_raise();
+        atomic_store(&me->svl, sp_svl());
+    }
     fesetenv(FE_DFL_ENV);  // a thread inherits its maker's rounding and flush-to-zero
     atomic_store(&me->started, true);
     while (wait_for_tiles(me)) {

@@ -16,8 +16,10 @@ typedef struct sp_thread {
     alignas(SP_LINE) sp_worker self;
     struct sp_pool *pool;
     pthread_t handle;
-    int32_t cpu;  // to be pinned to; -1: nowhere
-    _Atomic int pin;  // sp_pin
+    sp_cpuset cpus;  // to be pinned to; empty: nowhere
+    bool streams;    // runs matrix kernels: its vector length is raised
+    _Atomic int pin;       // sp_pin
+    _Atomic uint32_t svl;  // bytes of its streaming vector, where it runs matrix kernels
     _Atomic bool started;
 } sp_thread;
 
@@ -37,6 +39,7 @@ struct sp_pool {
     alignas(SP_LINE) pthread_mutex_t pass;  // held from begin to end
     _Atomic pid_t owner;                    // the process that the threads belong to
     fenv_t caller_float;                    // the caller's floating-point state outside of passes
+    uint32_t caller_svl;                    // … and its streaming vector length; 0: not to be put back
     uint32_t expected;                      // value of `done` when the run in progress is finished
     _Atomic uint32_t threads;               // running threads of the pool: 0 after stop, and in a forked child
     uint32_t allowed;                       // CPUs that the process had at creation; 0: unknown

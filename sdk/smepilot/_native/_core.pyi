@@ -14,6 +14,7 @@ class _Cache(TypedDict):
     sharers: int  # physical cores
 
 class _Cluster(TypedDict):
+    rank: int  # class of strength, 0 = strongest
     cores: int
     usable: int
     max_mhz: float | None
@@ -26,6 +27,7 @@ class _CpuInfo(TypedDict):
     arch: str
     brand: str
     features: dict[str, bool]
+    midr: int | None
     svl: int | None  # bytes
     cpus: int
     cores: int
@@ -34,6 +36,8 @@ class _CpuInfo(TypedDict):
     quota: float | None  # CPUs
     sme_units: int
     sme_private: bool
+    sme_workers: int
+    allowed: list[int]  # logical CPUs
     clusters: list[_Cluster]
 
 def cpu_info() -> _CpuInfo: ...
@@ -45,6 +49,7 @@ class _Placement(TypedDict):
     kind: Literal["core", "sme"]
     cpu: int | None
     pin: Literal["none", "done", "refused", "ignored"]
+    svl: int | None  # bytes
     started: bool
     active: bool
 

@@ -25,6 +25,7 @@ cdef extern from "thread/pool.h":
         sp_kind kind
         sp_pin pin
         int32_t cpu
+        uint32_t svl
         bint started
         bint active
     enum:
@@ -121,9 +122,10 @@ cdef class Pool:
     def placement(self) -> list[dict]:
         """Where the workers are: a dict for each.
 
-        `kind` is "core" or "sme"; `cpu` the logical CPU it was to be pinned to, or None; `pin` what became of it:
-        "done" (the mask was read back), "refused", "ignored" (accepted, not applied) or "none" (not asked for);
-        `started` whether its thread has run yet; `active` whether it takes part in passes.
+        `kind` is "core" or "sme"; `cpu` the logical CPU it was to be pinned to (the first, where it may choose among the
+        cores of a matrix unit), or None; `pin` what became of it: "done" (the mask was read back), "refused", "ignored"
+        (accepted, not applied) or "none" (not asked for); `svl` bytes of its streaming vector, None where it runs no
+        matrix kernels or has not yet; `started` whether its thread has run; `active` whether it takes part in passes.
         """
         cdef sp_placement at
         cdef uint32_t i
@@ -140,6 +142,7 @@ cdef class Pool:
                 "kind": "sme" if at.kind == SP_KIND_SME else "core",
                 "cpu": at.cpu if at.cpu >= 0 else None,
                 "pin": sp_pin_name(at.pin).decode(),
+                "svl": at.svl or None,
                 "started": bool(at.started),
                 "active": bool(at.active),
             })
