@@ -15,6 +15,11 @@ typedef struct slice {
 
 static loop_fn loop_of(sp_tier tier) {
     switch (tier) {
+#ifdef SP_BUILT_NEON
+        case SP_TIER_NEON_I8MM: return sp_probe_int8_neon_i8mm;
+        case SP_TIER_NEON_DOTPROD: return sp_probe_int8_neon_dotprod;
+        case SP_TIER_NEON: return sp_probe_int8_neon;
+#endif
 #ifdef SP_BUILT_AVX512
         case SP_TIER_AVX512: return sp_probe_int8_avx512;
 #endif

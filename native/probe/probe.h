@@ -35,3 +35,6 @@ sp_status sp_probe_round(unsigned threads, sp_probe_fn fn, void *state, double *
 uint64_t sp_probe_int8_ref(uint64_t rounds);
 uint64_t sp_probe_int8_avx2(uint64_t rounds);
 uint64_t sp_probe_int8_avx512(uint64_t rounds);
+uint64_t sp_probe_int8_neon(uint64_t rounds);
+uint64_t sp_probe_int8_neon_dotprod(uint64_t rounds);
+uint64_t sp_probe_int8_neon_i8mm(uint64_t rounds);
