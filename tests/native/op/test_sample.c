@@ -85,7 +85,7 @@ SP_TEST(sample_logprob_is_the_log_of_softmax) {
             fill(77 + (uint64_t)round, 3.0f * (float)(1 << 2 * round));
             logits[17] = -INFINITY;
             double peak = -INFINITY, total = 0.0;
-            for (size_t i = 0; i < VOCAB; i++) peak = fmax(peak, (double)logits[i]);
+            for (size_t i = 0; i < VOCAB; i++) peak = logits[i] > peak ? (double)logits[i] : peak;
             for (size_t i = 0; i < VOCAB; i++) total += exp((double)logits[i] - peak);
             for (size_t id = 0; id < VOCAB; id += 250) {
                 double got;
