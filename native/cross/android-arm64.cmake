@@ -11,3 +11,4 @@ set(CMAKE_C_FLAGS_INIT "-nostdlibinc -idirafter ${SP_CROSS}/android/include -mno
 set(CMAKE_SHARED_LINKER_FLAGS_INIT "-nostdlib --ld-path=${SP_CROSS}/bin/ld.lld -L${SP_CROSS}/android/lib \
 -Wl,-z,max-page-size=16384 -Wl,-z,relro -Wl,-z,now -Wl,--no-undefined -Wl,--hash-style=both -Wl,--build-id=sha1")
 set(CMAKE_C_STANDARD_LIBRARIES "-lc")
+set(CMAKE_HAVE_LIBC_PTHREAD ON) # threads are part of libc, and CMake's trial wants more of them than the engine

@@ -9,7 +9,7 @@ there to link against: a linker wants to know which names a library has, no more
   built from today's glibc would not do, for it would promise symbols of today.
 * ``macos``: Apple's published headers and the list of libSystem's symbols, from the same package. Its list names the
   architectures of Apple's own binaries (arm64e); ours is arm64, which finds the same names.
-* ``android``: nobody packs bionic's headers, so `android/bionic.h` declares the part of it that the engine uses, and a
+* ``android``: nobody packs bionic's headers, so `bionic.h.in` declares the part of it that the engine uses, and a
   stand-in for libc.so is made that has those functions and no others. With the NDK at hand none of this is needed.
 
 and for the first two ``python``: CPython's headers, which are the same everywhere but for pyconfig.h.
@@ -34,8 +34,8 @@ GLIBC = "2.28"
 # What Debian's pyconfig.h claims and macOS has not, as far as Python's headers ask.
 LINUX_ONLY = ("HAVE_ENDIAN_H", "HAVE_GETRANDOM_SYSCALL", "HAVE_LINUX_TIPC_H", "HAVE_SYS_RANDOM_H", "HAVE_STD_ATOMIC")
 
-FORWARDED = re.compile(r"^// <([a-z/]+\.h)>", re.MULTILINE)
-DECLARED = re.compile(r"^(?!typedef|static)\w[\w *]*?\b(\w+)\([^;{]*\)(?: __attribute__\S+)?;$", re.MULTILINE)
+SECTION = re.compile(r"^// <([a-z/]+\.h)>", re.MULTILINE)
+DECLARED = re.compile(r"^(?!typedef|static)\w[\w ]* \**(\w+)\(.*\);$", re.MULTILINE)
 
 
 def fresh(folder: Path) -> Path:
@@ -81,15 +81,16 @@ def android(cross: Path, clang: Path) -> None:
     """Give bionic.h the names it stands for, and link a library that has what it declares."""
     target = fresh(cross / "android")
     include, lib = fresh(target / "include"), fresh(target / "lib")
-    text = (HERE / "android/bionic.h").read_text()
-    shutil.copy(HERE / "android/bionic.h", include)
-    for name in FORWARDED.findall(text):
+    text = (HERE / "bionic.h.in").read_text()
+    (include / "bionic.h").write_text(text)
+    for name in SECTION.findall(text):
         (include / name).parent.mkdir(exist_ok=True)
         (include / name).write_text("#include <bionic.h>\n")
     stubs = "".join(f"void {name}(void) {{}}\n" for name in DECLARED.findall(text))
     command = [clang, "--target=aarch64-linux-android24", "-w", "-fno-builtin", "-nostdlib", "-shared", "-x", "c", "-"]
     linker = [f"--ld-path={clang.parent / 'ld.lld'}", "-Wl,-soname,libc.so", "-o", lib / "libc.so"]
     subprocess.run([*command, *linker], input=stubs, text=True, check=True)
+    (lib / "libm.a").write_bytes(b"!<arch>\n")  # nothing of it is used
 
 
 def python_headers(cross: Path, version: str) -> None:
