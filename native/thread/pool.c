@@ -70,7 +70,7 @@ static sp_status init_workers(sp_pool *pool, const sp_topology *machine) {
         worker->self.index = i;
         worker->self.kind = i < config->cores ? SP_KIND_CORE : SP_KIND_SME;
         worker->cpus = place(pool, machine, i);
-        worker->streams = worker->self.kind == SP_KIND_SME || machine->sme_private;
+        worker->streams = worker->self.kind == SP_KIND_SME || config->stream || machine->sme_private;
         worker->self.counts = sp_alloc_aligned(SP_LINE, config->counters, sizeof(uint64_t));
         if (worker->self.counts == NULL) return SP_ERR_MEMORY;
     }

@@ -44,6 +44,7 @@ typedef struct sp_pool_config {
     uint32_t counters;  // length of sp_worker.counts
     bool pin;           // tie each core worker but the calling thread to a core of its own, where there are enough,
                         // and each SME worker to the cores that share its unit, where those are known
+    bool stream;        // core workers run matrix kernels too; always so where each core has a unit of its own
 } sp_pool_config;
 
 // cores 0, sme 0, no counters, pinned; 100 us of spinning, 2 ms of yielding: a worker is still awake when the next

@@ -165,10 +165,41 @@ SP_TEST(topology_nonsense_in_files_is_ignored) {
     }
 }
 
-SP_TEST(topology_private_matrix_units) {
-    const sp_topology *t = read_device("server-sme-private", "0-3");
-    SP_CHECK(t->sme_private);
-    SP_CHECK_INT(t->sme_units, 0);
+SP_TEST(topology_mac) {
+    sp_topology_from_sysctl(&topology, sp_device_sysctl("mac-m4-like"));
+    SP_CHECK_INT(topology.cores, 10);
+    SP_CHECK_INT(topology.cpus, 10);
+    SP_CHECK_INT(topology.smt, 1);
+    SP_CHECK_INT(topology.usable, 10);
+    SP_CHECK_INT(topology.clusters_count, 2);
+    const sp_cluster *p = &topology.clusters[0], *e = &topology.clusters[1];
+    SP_CHECK(p->rank == 0 && p->cores == 4 && p->l1d.bytes == 128 << 10 && p->l2.bytes == 16 << 20);
+    SP_CHECK(e->rank == 1 && e->cores == 6 && e->l2.sharers == 6);
+    SP_CHECK(topology.allowed[3].cluster == 0 && topology.allowed[4].cluster == 1 && topology.allowed[9].cpu == 9);
+    sp_topology_from_sysctl(&topology, sp_device_sysctl("mac-m4-max-like"));
+    SP_CHECK_INT(topology.clusters_count, 3);  // two groups of six P cores
+    SP_CHECK(topology.clusters[1].rank == 0 && topology.clusters[1].cores == 6);
+    SP_CHECK_INT(topology.allowed[11].cluster, 1);
+}
+
+static bool silent(const char *name, uint64_t *value) {
+    (void)name, (void)value;
+    return false;
+}
+
+static bool absurd(const char *name, uint64_t *value) {
+    (void)name;
+    *value = UINT64_MAX / 3;
+    return true;
+}
+
+SP_TEST(topology_mac_that_says_nothing_or_nonsense) {
+    const sp_sysctl_fn answers[] = {silent, absurd};
+    for (int i = 0; i < 2; i++) {
+        sp_topology_from_sysctl(&topology, answers[i]);
+        SP_CHECK(topology.cores == 1 && topology.usable == 1 && topology.cpus == 1 && topology.clusters_count == 1);
+        SP_CHECK_INT(topology.sme_units, 0);
+    }
 }
 
 SP_TEST(topology_of_this_machine) {
