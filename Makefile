@@ -10,6 +10,7 @@ MODEL ?= smollm2:135m
 ARGS ?=
 PYTEST_ARGS ?=
 PEERS ?=
+ARM ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -24,12 +25,12 @@ SAY := @echo >&2
 FIXED_ADDRESSES := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 
 .DEFAULT_GOAL := help
-.PHONY: help env build chat test check lint format native-test sanitize peers clean
+.PHONY: help env build chat test check lint format native-test sanitize test-arm arm-count peers clean
 .DELETE_ON_ERROR:
 
 help:  ## list the verbs
 	@echo "make VERB [PYTHON=python3]"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' Makefile
 
 # ---- the environment, step by step, each with its stamp
 
@@ -131,6 +132,22 @@ sanitize: $(VENV)/tools  ## C tests under AddressSanitizer and UBSan, then under
 	$(call c-tests,test-thread,$(SANITIZED) -DSP_SANITIZE=thread,$(FIXED_ADDRESSES))
 
 comma := ,
+
+# ---- Arm, from x86-64
+
+include native/cross/cross.mk
+
+arm:  ## wheel for arm64 Linux (glibc 2.28), in build/wheels
+macos-wheel:  ## wheel for arm64 macOS, in build/wheels
+android-native:  ## the engine as a shared library for arm64 Android, without an NDK
+
+test-arm: arm macos-wheel android-native cross-test $(EMULATORS) $(SITE).made $(VENV)/dev  ## judge them, on emulated processors: ARM="NAME ..." for some
+	@$(BIN)/python -m tests.arm.run $(ARM)
+
+arm-count: cross-test $(CROSS)/qemu-trixie-backports $(VENV)/dev  ## count the instructions of kernels: ARGS="WORD ... --record FOLDER"
+	@$(CMAKE) --build $(CROSS)/test-arm64 --target sp_count -- --quiet
+	@$(BIN)/python -m tests.arm.count --qemu $(CROSS)/qemu-trixie-backports --objdump $(CROSS)/bin/llvm-objdump \
+	  --compiler $(CROSS)/bin/clang --program $(CROSS)/test-arm64/sp_count $(ARGS)
 
 # ---- measure
 

@@ -11,5 +11,5 @@ set(CMAKE_ASM_COMPILER_TARGET arm64-apple-macos13.0)
 set(CMAKE_FIND_ROOT_PATH ${SP_CROSS}/macos)
 set(Python_INCLUDE_DIR ${SP_CROSS}/macos/python)
 
-# A bundle takes Python's symbols from the process that loads it.
-set(CMAKE_MODULE_LINKER_FLAGS_INIT "--ld-path=${SP_CROSS}/bin/ld64.lld -Wl,-undefined,dynamic_lookup")
+# CMake's FindPython lets a bundle take Python's symbols from the process that loads it.
+set(CMAKE_MODULE_LINKER_FLAGS_INIT "-fuse-ld=lld --ld-path=${SP_CROSS}/bin/ld64.lld")

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/kernel.h"
+
 enum { MAX_REPORTS = 20 };  // of one test; a broken kernel must not print a million lines
 
 static sp_test *tests;  // sorted by name
@@ -109,6 +111,15 @@ static outcome run(const sp_test *test) {
     return atomic_load(&failures) > 0 ? FAILED : skipped ? SKIPPED : PASSED;
 }
 
+// The tiers whose kernels the tests run here, for who wants to be sure that some of them are among these.
+static void print_tiers(void) {
+    sp_cpu cpu;
+    sp_cpu_detect(&cpu);
+    const uint32_t tiers = sp_kernel_tiers_supported(&cpu) & sp_kernel_tiers_built();
+    for (int tier = 0; tier < SP_TIER_COUNT; tier++)
+        if (tiers >> tier & 1) puts(sp_tier_name((sp_tier)tier));
+}
+
 int main(int argc, char **argv) {
     static const char *const words[] = {"ok", "FAILED", "skipped"};
     const char *filter = "";
@@ -117,6 +128,10 @@ int main(int argc, char **argv) {
         list |= strcmp(argv[i], "--list") == 0;
         verbose |= strcmp(argv[i], "-v") == 0;
         filter = argv[i][0] == '-' ? filter : argv[i];
+        if (strcmp(argv[i], "--tiers") == 0) {
+            print_tiers();
+            return EXIT_SUCCESS;
+        }
     }
     setvbuf(stdout, NULL, _IOLBF, 0);  // what a crashing test printed is not lost
     int count[3] = {0, 0, 0};

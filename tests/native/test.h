@@ -9,7 +9,8 @@
 //         }
 //     }
 //
-// `sp_test` runs all, `sp_test WORD` those whose name contains WORD, `sp_test --list` prints the names, `-v` each test.
+// `sp_test` runs all, `sp_test WORD` those whose name contains WORD, `-v` names each; `sp_test --list` prints the names,
+// `sp_test --tiers` the tiers that this machine runs.
 // Checks may be used from any thread; labels belong to the thread that set them.
 #pragma once
 
