@@ -7,7 +7,8 @@
 // the last tokens, if one unit of them is left, go by 1 x 4. Where rows do not fill the tiles, the last unit is
 // computed again in place of the missing ones and not stored: weight panels come in even numbers.
 //
-// Here is the walk over the tiles, and the loops for any vector length. A tier adds its loops for 512 bits.
+// Here is the walk over the tiles, and the loops for any vector length. A tier adds its loops for 512 bits, in assembly
+// (gemm_r_sme.S, gemm_r_sme2.S).
 #pragma once
 
 #include "kernel/gemm/gemm.h"

@@ -11,13 +11,7 @@
 //
 // The kernels are read from the families' lists, so a new kernel needs nothing here.
 
-#ifdef __APPLE__
-#define SP_SYMBOL(name) _##name
-#define SP_HIDDEN .private_extern
-#else
-#define SP_SYMBOL(name) name
-#define SP_HIDDEN .hidden
-#endif
+#include "kernel/sme/asm.h"
 
 // The lazily saved slices: a block is { buffer, 16-bit number of slices, 6 reserved bytes }.
     .text
@@ -38,15 +32,7 @@ sp_za_commit:
 2:  ret
 
 .macro sp_entry symbol, body
-    .globl  \symbol
-    SP_HIDDEN \symbol
-#ifdef __ELF__
-    .type   \symbol, %function
-#endif
-    .p2align 4
-\symbol:
-    .cfi_startproc
-    hint    #34                     // bti c
+    sp_begin \symbol
     stp     x29, x30, [sp, #-80]!
     .cfi_def_cfa_offset 80
     .cfi_offset w30, -72
@@ -68,10 +54,7 @@ sp_za_commit:
     ldp     d8, d9, [sp, #16]
     ldp     x29, x30, [sp], #80
     ret
-    .cfi_endproc
-#ifdef __ELF__
-    .size   \symbol, . - \symbol
-#endif
+    sp_end  \symbol
 .endm
 
 #define SP_ENTER(name) sp_entry SP_SYMBOL(name), SP_SYMBOL(name##_body)
@@ -83,7 +66,3 @@ sp_za_commit:
 #define SP_ENTRY_SP_TIER_SME2(name) SP_ENTER(name)
 #define SP_KERNEL(slot, tier, mr, nr, name) SP_ENTRY_##tier(name)
 #include "kernel/gemm/gemm.inc"
-
-#ifdef __ELF__
-    .section .note.GNU-stack, "", %progbits
-#endif
