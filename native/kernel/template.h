@@ -13,3 +13,10 @@
 #else
 #define SP_UNROLL _Pragma("GCC unroll 16")
 #endif
+
+// Before a loop that stays one: its body fills the machine, and several copies of it would not fit the registers.
+#ifdef __clang__
+#define SP_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define SP_ROLLED _Pragma("GCC unroll 1")
+#endif

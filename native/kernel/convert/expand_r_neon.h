@@ -3,9 +3,9 @@
 //
 // A register of a line holds 4 rows x 4 k: a row's scale is one lane of a register of scales, and the smoothing of its
 // four columns is one register. What costs is the way from bytes to floats and back:
-//  * a nibble's value is a float16 of which at most eight bits differ. One look-up makes those of sixteen nibbles, the
-//    offset of symmetric formats included, two instructions widen them, FCVTL makes them float32: seven instructions
-//    for sixteen values.
+//  * a nibble becomes a float16, and FCVTL makes that a float32. An unsigned one is the subnormal nibble * 2^-24 as it
+//    stands, zero-extended; the power of two goes into the row's factor. A symmetric one, -8..7, has zeros in the low
+//    byte of its float16: a look-up gives the high bytes of sixteen. Six or seven instructions for sixteen values.
 //  * a byte goes to the top of its 32-bit element by a look-up in which the other indices are out of range (that gives
 //    0), and SCVTF takes the 24 bits below as a fraction: eight instructions for sixteen values.
 //  * back: quant/bytes_neon.h, seven for sixteen.
@@ -15,11 +15,10 @@
 #include "kernel/gemm/gemm.h"
 #include "kernel/quant/bytes_neon.h"
 
-// Bits 15-8 of float16 -8..7, and bits 14-7 of float16 0..15.
+// High bytes of float16 -8..7.
 static const uint8_t sp_nibbles_symmetric[16] = {0xc8, 0xc7, 0xc6, 0xc5, 0xc4, 0xc2, 0xc0, 0xbc,
                                                  0x00, 0x3c, 0x40, 0x42, 0x44, 0x45, 0x46, 0x47};
-static const uint8_t sp_nibbles_affine[16] = {0x00, 0x78, 0x80, 0x84, 0x88, 0x8a, 0x8c, 0x8e,
-                                              0x90, 0x91, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97};
+// Which byte goes to the top of which element, for the first of four rows; for a row further 4 more. 128 is no byte.
 static const uint8_t sp_bytes_to_top[16] = {128, 128, 128, 0, 128, 128, 128, 1, 128, 128, 128, 2, 128, 128, 128, 3};
 
 // A group's scales (or minima) times 127 / amax, row r at [r / 4][r % 4].
@@ -29,6 +28,13 @@ SP_TEMPLATE sp_f32x16 sp_expand_r_scales(const uint16_t *halves, sp_f32x16 inv) 
     return (sp_f32x16){
         {vmulq_f32(vcvt_f32_f16(vget_low_f16(low)), inv.q[0]), vmulq_f32(vcvt_high_f32_f16(low), inv.q[1]),
          vmulq_f32(vcvt_f32_f16(vget_low_f16(high)), inv.q[2]), vmulq_f32(vcvt_high_f32_f16(high), inv.q[3])}};
+}
+
+// Eight float16 to float32. As an instruction, since clang makes of the intrinsic on reinterpreted bytes an EXT and
+// FCVTL.
+SP_TEMPLATE void sp_expand_r_widen(float32x4_t v[2], uint8x16_t halves) {
+    v[0] = vcvt_f32_f16(vget_low_f16(vreinterpretq_f16_u8(halves)));
+    __asm__("fcvtl2 %0.4s, %1.8h" : "=w"(v[1]) : "w"(halves));
 }
 
 // The float values of 4 rows x 4 k: sixteen nibbles, one a byte, or sixteen bytes.
@@ -41,14 +47,10 @@ SP_TEMPLATE void sp_expand_r_values(sp_weight_kind kind, float32x4_t v[4], uint8
         }
         return;
     }
-    const uint8x16_t found = vqtbl1q_u8(table, raw), none = vdupq_n_u8(0);
-    const bool affine = kind == SP_WEIGHT_Q4A;
-    const uint16x8_t first = affine ? vshll_n_u8(vget_low_u8(found), 7) : vreinterpretq_u16_u8(vzip1q_u8(none, found));
-    const uint16x8_t second = affine ? vshll_high_n_u8(found, 7) : vreinterpretq_u16_u8(vzip2q_u8(none, found));
-    v[0] = vcvt_f32_f16(vget_low_f16(vreinterpretq_f16_u16(first)));
-    v[1] = vcvt_high_f32_f16(vreinterpretq_f16_u16(first));
-    v[2] = vcvt_f32_f16(vget_low_f16(vreinterpretq_f16_u16(second)));
-    v[3] = vcvt_high_f32_f16(vreinterpretq_f16_u16(second));
+    const uint8x16_t none = vdupq_n_u8(0), high = kind == SP_WEIGHT_Q4S ? vqtbl1q_u8(table, raw) : none;
+    const uint8x16_t low = kind == SP_WEIGHT_Q4S ? none : raw;
+    sp_expand_r_widen(v, vzip1q_u8(low, high));
+    sp_expand_r_widen(v + 2, vzip2q_u8(low, high));
 }
 
 SP_TEMPLATE float32x4_t sp_expand_r_scaled(sp_weight_kind kind, float32x4_t q, float32x4_t c, float32x4_t m) {
@@ -86,15 +88,15 @@ SP_TEMPLATE void sp_expand_r_line(sp_weight_kind kind, int8_t *dst, const uint8_
 
 SP_TEMPLATE void sp_expand_r_neon(sp_weight_kind kind, const sp_expand_r_args *args) {
     const size_t step = kind == SP_WEIGHT_Q8S ? 4 : 8;  // k of a line
-    const uint8x16_t table = vld1q_u8(kind == SP_WEIGHT_Q8S   ? sp_bytes_to_top
-                                      : kind == SP_WEIGHT_Q4A ? sp_nibbles_affine
-                                                              : sp_nibbles_symmetric);
+    const uint8x16_t table = vld1q_u8(kind == SP_WEIGHT_Q8S ? sp_bytes_to_top : sp_nibbles_symmetric);
     const sp_f32x16 inv = sp_load16_neon(args->inv);
     int8_t *dst = args->dst;
     const float *s = args->s;
     for (size_t g = 0; g < args->k / SP_GROUP; g++) {
         const sp_weight_group w = sp_weight_group_at(kind, args->w, g);
-        const sp_f32x16 c = sp_expand_r_scales(w.scales, inv);
+        sp_f32x16 c = sp_expand_r_scales(w.scales, inv);
+        SP_UNROLL
+        for (int i = 0; i < 4; i++) c.q[i] = kind == SP_WEIGHT_Q4A ? vmulq_n_f32(c.q[i], 0x1p24f) : c.q[i];
         const sp_f32x16 m = kind == SP_WEIGHT_Q4A ? sp_expand_r_scales(w.minima, inv) : c;
         for (const uint8_t *line = w.data; line < w.data + SP_GROUP / step * 64; line += 64) {
             sp_expand_r_line(kind, dst, line, c, m, s, table);

@@ -30,8 +30,9 @@ SP_TEMPLATE void sp_store16_neon(float *y, sp_f32x16 v) {
     for (int i = 0; i < 4; i++) vst1q_f32(y + 4 * i, v.q[i]);
 }
 
-// The first `count` (1..3) of four floats, the others +0.
+// The first `count` (1..4) of four floats, the others +0.
 SP_TEMPLATE float32x4_t sp_load_some_neon(const float *x, size_t count) {
+    if (count == 4) return vld1q_f32(x);
     float32x4_t v = vsetq_lane_f32(x[0], vdupq_n_f32(0.0f), 0);
     if (count > 1) v = vld1q_lane_f32(x + 1, v, 1);
     if (count > 2) v = vld1q_lane_f32(x + 2, v, 2);
@@ -39,6 +40,10 @@ SP_TEMPLATE float32x4_t sp_load_some_neon(const float *x, size_t count) {
 }
 
 SP_TEMPLATE void sp_store_some_neon(float *y, float32x4_t v, size_t count) {
+    if (count == 4) {
+        vst1q_f32(y, v);
+        return;
+    }
     vst1q_lane_f32(y, v, 0);
     if (count > 1) vst1q_lane_f32(y + 1, v, 1);
     if (count > 2) vst1q_lane_f32(y + 2, v, 2);

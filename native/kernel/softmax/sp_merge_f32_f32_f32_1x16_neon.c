@@ -8,23 +8,14 @@ typedef struct factors {
     float32x4_t a, b;
 } factors;
 
-SP_TEMPLATE float32x4_t load(const float *x, size_t count) {
-    return count >= 4 ? vld1q_f32(x) : sp_load_some_neon(x, count);
-}
-
-SP_TEMPLATE void store(float *y, float32x4_t v, size_t count) {
-    if (count >= 4) vst1q_f32(y, v);
-    else sp_store_some_neon(y, v, count);
-}
-
 // Updates m and l of the first `count` of four rows; the others hold zeros and are not stored.
 SP_TEMPLATE factors row_factors(const sp_merge_args *args, size_t row, size_t count) {
-    const float32x4_t m = load(args->m + row, count), mb = load(args->mb + row, count);
-    const float32x4_t l = load(args->l + row, count), lb = load(args->lb + row, count);
+    const float32x4_t m = sp_load_some_neon(args->m + row, count), mb = sp_load_some_neon(args->mb + row, count);
+    const float32x4_t l = sp_load_some_neon(args->l + row, count), lb = sp_load_some_neon(args->lb + row, count);
     const float32x4_t max = vbslq_f32(vcgtq_f32(m, mb), m, mb);
     const factors f = {sp_exp2_small_neon(vsubq_f32(m, max)), sp_exp2_small_neon(vsubq_f32(mb, max))};
-    store(args->m + row, max, count);
-    store(args->l + row, vfmaq_f32(vmulq_f32(l, f.a), lb, f.b), count);
+    sp_store_some_neon(args->m + row, max, count);
+    sp_store_some_neon(args->l + row, vfmaq_f32(vmulq_f32(l, f.a), lb, f.b), count);
     return f;
 }
 

@@ -4,7 +4,6 @@
 // What is not visible is set to -infinity before: it then neither raises the maximum nor adds to the sum.
 // FMAXNM passes over NaN, as the definition does: scores are results of arithmetic, so theirs are quiet.
 #include <math.h>
-#include <string.h>
 
 #include "kernel/declare.h"
 #include "kernel/simd/neon.h"
@@ -40,6 +39,7 @@ SP_TEMPLATE float32x4_t lane_max(const float *s) {
 SP_TEMPLATE float32x4_t exponentials(float *s, float32x4_t max) {
     const float32x4_t zero = vdupq_n_f32(0.0f);
     sp_f32x16 sum = {{zero, zero, zero, zero}};
+    SP_ROLLED
     for (int i = 0; i < SP_KEYS; i += 16) {
         sp_f32x16 p = sp_load16_neon(s + i);
         SP_UNROLL
@@ -73,28 +73,27 @@ SP_TEMPLATE float32x4_t reduce_max(const float32x4_t v[TILE]) {
     return vaddq_f32(vmaxnmq_f32(m, vdupq_n_f32(-INFINITY)), vdupq_n_f32(0.0f));
 }
 
-// Up to four rows. The loops over rows are left as loops: the body of one fills the machine, and fits its cache.
-static inline void tile(float *s, size_t ld, size_t rows, const uint8_t *visible, float max[TILE], float sum[TILE]) {
+// Up to four rows. The loops over rows stay loops: one row fills the machine.
+static inline void tile(const sp_softmax_args *args, size_t first, size_t rows) {
     float32x4_t v[TILE] = {vdupq_n_f32(0.0f), vdupq_n_f32(0.0f), vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)};
+    const uint8_t *visible = args->visible + first;
+    float *s = args->s + first * args->ld;
+    SP_ROLLED
     for (size_t r = 0; r < rows; r++) {
-        if (visible[r] < SP_KEYS) fill_from(s + r * ld, visible[r], -INFINITY);
-        v[r] = lane_max(s + r * ld);
+        if (visible[r] < SP_KEYS) fill_from(s + r * args->ld, visible[r], -INFINITY);
+        v[r] = lane_max(s + r * args->ld);
     }
-    vst1q_f32(max, reduce_max(v));
-    for (size_t r = 0; r < rows; r++) {
-        v[r] = exponentials(s + r * ld, vdupq_n_f32(max[r]));
-        // -infinity less a maximum of -infinity has become NaN, also out of sight.
-        if (visible[r] < SP_KEYS && max[r] == -INFINITY) fill_from(s + r * ld, visible[r], 0.0f);
-    }
-    vst1q_f32(sum, reduce_sum(v));
+    const float32x4_t max = reduce_max(v);
+    sp_store_some_neon(args->max + first, max, rows);
+    SP_ROLLED
+    for (size_t r = 0; r < rows; r++) v[r] = exponentials(s + r * args->ld, vdupq_n_f32(args->max[first + r]));
+    sp_store_some_neon(args->sum + first, reduce_sum(v), rows);
+    // -infinity less a maximum of -infinity has become NaN, also out of sight.
+    if (vminvq_f32(max) > -INFINITY) return;
+    for (size_t r = 0; r < rows; r++)
+        if (visible[r] < SP_KEYS && args->max[first + r] == -INFINITY) fill_from(s + r * args->ld, visible[r], 0.0f);
 }
 
 void sp_softmax_f32_f32_4x64_neon(const sp_softmax_args *args) {
-    for (size_t r = 0; r < args->rows; r += TILE) {
-        const size_t rows = args->rows - r < TILE ? args->rows - r : TILE;
-        float max[TILE], sum[TILE];
-        tile(args->s + r * args->ld, args->ld, rows, args->visible + r, max, sum);
-        memcpy(args->max + r, max, rows * sizeof *max);
-        memcpy(args->sum + r, sum, rows * sizeof *sum);
-    }
+    for (size_t r = 0; r < args->rows; r += TILE) tile(args, r, args->rows - r < TILE ? args->rows - r : TILE);
 }
