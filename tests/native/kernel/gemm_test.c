@@ -196,47 +196,67 @@ SP_TEST(gemm_quantised_reference_means_what_the_formats_say) {
     }
 }
 
+// ---- float
+
+enum { MOST = 128, DEPTH = 300, STRIPS = MOST / 16 };  // of rows and columns of a tile; of k
+
+typedef struct floats {
+    float *a, *b, *want, *got;
+    uint16_t *half;
+} floats;
+
+// One kernel at one size, with both forms of b: strips one after the other (weight panels, keys), or side by side
+// (values); from zero and from what y holds. Nothing beyond the result may be touched.
+static void compare_floats(const floats *f, const sp_kernel *kernel, size_t m, size_t n, size_t k) {
+    const bool f16 = kernel->slot == SP_SLOT_GEMM_F16;
+    const size_t ldy = n + 8, count = m * ldy;
+    for (int form = 0; form < 4; form++) {
+        uint64_t random = 11;
+        for (size_t j = 0; j < count; j++) f->want[j] = f->got[j] = uniform(&random);
+        sp_gemm_f_args args = {.a = f->a,
+                               .lda = k + 3,
+                               .b = f16 ? (const void *)f->half : f->b,
+                               .strip = form & 2 ? 16 : 16 * k,
+                               .step = form & 2 ? n + 16 : 16,
+                               .y = f->want,
+                               .ldy = ldy,
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .accumulate = form & 1};
+        ((sp_gemm_f_fn)reference(kernel->slot)->fn)(&args);
+        args.y = f->got;
+        ((sp_gemm_f_fn)kernel->fn)(&args);
+        sp_test_label("%s m=%zu n=%zu k=%zu form=%d", kernel->name, m, n, k, form);
+        SP_CHECK_FLOATS(f->got, f->want, count);
+    }
+}
+
 SP_TEST(gemm_float_kernels_equal_the_reference) {
-    enum { K = 37, LDA = 40, LDY = 72 };
-    size_t count, ran = 0;
+    static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 17, 31, 32, 50, 96, 128};
+    static const size_t depths[] = {37, 1, 64, 8, 100, 4, 67, 32, DEPTH};
+    size_t count, ran = 0, pick = 0;
     const sp_kernel *table = sp_kernel_table(&count);
     uint64_t random = 5;
-    float *a = sp_alloc(8 * LDA, sizeof *a), *b = sp_alloc(4 * 16 * 48, sizeof *b);
-    uint16_t *half = sp_alloc(4 * 16 * 48, sizeof *half);
-    for (size_t i = 0; i < 8 * LDA; i++) a[i] = uniform(&random);
-    for (size_t i = 0; i < 4 * 16 * 48; i++) b[i] = uniform(&random), half[i] = sp_f32_to_f16(b[i]);
+    const size_t cells = STRIPS * 16 * DEPTH + MOST * DEPTH;
+    const floats f = {.a = sp_alloc(MOST * (DEPTH + 3), sizeof(float)),
+                      .b = sp_alloc(cells, sizeof(float)),
+                      .want = sp_alloc(MOST * (MOST + 8), sizeof(float)),
+                      .got = sp_alloc(MOST * (MOST + 8), sizeof(float)),
+                      .half = sp_alloc(cells, sizeof(uint16_t))};
+    for (size_t i = 0; i < MOST * (DEPTH + 3); i++) f.a[i] = uniform(&random);
+    for (size_t i = 0; i < cells; i++) f.b[i] = uniform(&random), f.half[i] = sp_f32_to_f16(f.b[i]);
     for (size_t i = 0; i < count; i++) {
         const sp_kernel *kernel = &table[i];
-        const bool f16 = kernel->slot == SP_SLOT_GEMM_F16;
-        if ((kernel->slot != SP_SLOT_GEMM_F32 && !f16) || kernel->tier == SP_TIER_REF || !runs_here(kernel)) continue;
-        for (size_t m = 1; m <= kernel->mr; m++) {
-            for (size_t n = 16; n <= kernel->nr; n += 16) {
-                for (int form = 0; form < 4; form++) {
-                    float want[8 * LDY], got[8 * LDY];
-                    for (size_t j = 0; j < 8 * LDY; j++) want[j] = got[j] = uniform(&random);
-                    sp_gemm_f_args args = {.a = a,
-                                           .lda = LDA,
-                                           .b = f16 ? (const void *)half : b,
-                                           .y = want,
-                                           .ldy = LDY,
-                                           .m = m,
-                                           .n = n,
-                                           .k = K,
-                                           .accumulate = form & 1};
-                    // Strips one after the other (weight panels, keys), or side by side
-                    // (values).
-                    args.strip = form & 2 ? 16 : 16 * 48;
-                    args.step = form & 2 ? 64 : 16;
-                    ((sp_gemm_f_fn)reference(kernel->slot)->fn)(&args);
-                    args.y = got;
-                    ((sp_gemm_f_fn)kernel->fn)(&args);
-                    sp_test_label("%s m=%zu n=%zu form=%d", kernel->name, m, n, form);
-                    SP_CHECK_FLOATS(got, want, 8 * LDY);
-                    ran++;
-                }
-            }
-        }
+        if (kernel->slot != SP_SLOT_GEMM_F32 && kernel->slot != SP_SLOT_GEMM_F16) continue;
+        if (kernel->tier == SP_TIER_REF || !runs_here(kernel)) continue;
+        SP_REQUIRE(kernel->mr <= MOST && kernel->nr <= MOST);
+        for (size_t r = 0; r < sizeof rows / sizeof *rows && rows[r] <= kernel->mr; r++)
+            for (size_t n = 16; n <= kernel->nr; n += 16, ran++)
+                compare_floats(&f, kernel, rows[r], n, depths[pick++ % (sizeof depths / sizeof *depths)]);
     }
     SP_CHECK(ran > 0 || sp_kernel_tiers_built() == 1u << SP_TIER_REF);
-    sp_free(a), sp_free(b), sp_free(half);
+    float *const blocks[] = {f.a, f.b, f.want, f.got};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) sp_free(blocks[i]);
+    sp_free(f.half);
 }
