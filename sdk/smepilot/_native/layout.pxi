@@ -9,6 +9,11 @@ cdef extern from "layout/panel.h":
     void sp_panel_pack(const sp_panel_layout *layout, void *dst, const void **rows) nogil
     void sp_panel_row_f32(const sp_panel_layout *layout, float *dst, const void *panel, size_t r) nogil
 
+cdef extern from "layout/smooth.h":
+    void sp_column_peaks(const sp_panel_layout *layout, const void *panels, size_t count, float *peaks, float *row) nogil
+    sp_status sp_row_scales(const sp_panel_layout *layout, const void *panels, size_t count, const float *s, float *inv,
+                            float *scale, float *row) nogil
+
 cdef extern from "format/format.h":
     ctypedef struct sp_format_info:
         const char *name
@@ -76,3 +81,40 @@ def unpack_row(format: str, k: int, const uint8_t[::1] panels not None, row: int
     cdef float[::1] out = values
     sp_panel_row_f32(&layout, &out[0], &panels[panel * layout.bytes], row % 16)
     return values
+
+
+cdef size_t panels_in(const sp_panel_layout *layout, const uint8_t[::1] panels, str what) except? 0:
+    if panels.shape[0] == 0 or panels.shape[0] % layout.bytes:
+        raise _errors.InvalidParameterError(f"{what}: {panels.shape[0]} bytes are no whole panels")
+    return panels.shape[0] // layout.bytes
+
+
+def column_peaks(format: str, const uint8_t[::1] panels not None, float[::1] peaks not None) -> None:
+    """Raises peaks, float32 [k], to the largest size of each column over packed panels. The GIL is released."""
+    import numpy
+
+    cdef sp_panel_layout layout = layout_of(format, peaks.shape[0])
+    cdef size_t count = panels_in(&layout, panels, "column_peaks")
+    cdef float[::1] row = numpy.empty(layout.k, dtype=numpy.float32)
+    with nogil:
+        sp_column_peaks(&layout, &panels[0], count, &peaks[0], &row[0])
+
+
+def row_scales(format: str, const uint8_t[::1] panels not None, const float[::1] s not None, float[::1] inv not None,
+               float[::1] scale not None) -> None:
+    """Writes inv = 127 / amax and scale = amax / 127 of every row of packed panels, amax being its largest |w * s|.
+
+    s: float32 [k]. inv, scale: float32 [16 for each panel]. The GIL is released.
+    Raises NumericError where the matrix has no rowwise form.
+    """
+    import numpy
+
+    cdef sp_panel_layout layout = layout_of(format, s.shape[0])
+    cdef size_t count = panels_in(&layout, panels, "row_scales")
+    cdef float[::1] row = numpy.empty(layout.k, dtype=numpy.float32)
+    cdef sp_status status
+    if <size_t>inv.shape[0] != 16 * count or <size_t>scale.shape[0] != 16 * count:
+        raise _errors.InvalidParameterError("row_scales: inv and scale need one element for each row")
+    with nogil:
+        status = sp_row_scales(&layout, &panels[0], count, &s[0], &inv[0], &scale[0], &row[0])
+    check(status, "scales of rows")
