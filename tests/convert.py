@@ -71,16 +71,23 @@ def llama(folder: Path, target: Path, *, dtype: str = "F32", rope: Rope = "tenso
 def dequantise(source: Path, target: Path) -> None:
     """Write the GGUF file `source` to `target` with every tensor as float32, computed exactly; metadata is kept."""
     reader = gguf.GGUFReader(source)
-    writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
-    for field in reader.fields.values():
-        if field.name.startswith("GGUF.") or field.name in ("general.architecture", "general.file_type"):
-            continue
-        kind = field.types[0]
-        inner = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-        writer.add_key_value(field.name, field.contents(), kind, inner)
+    writer = _copy_metadata(reader, target, leave_out={"general.file_type"})
     for tensor in reader.tensors:
         shape = tuple(int(n) for n in reversed(tensor.shape))
         writer.add_tensor(tensor.name, gguf.quants.dequantize(tensor.data, tensor.tensor_type).reshape(shape))
+    _finish(writer)
+
+
+def first_blocks(source: Path, target: Path, count: int) -> None:
+    """Write the GGUF file `source` to `target` with its first `count` decoder blocks alone, all else as it is."""
+    reader = gguf.GGUFReader(source)
+    name = f"{reader.fields['general.architecture'].contents()}.block_count"
+    writer = _copy_metadata(reader, target, leave_out={name})
+    writer.add_uint32(name, count)
+    for tensor in reader.tensors:
+        top, _, rest = tensor.name.partition(".")
+        if top != "blk" or int(rest.partition(".")[0]) < count:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
     _finish(writer)
 
 
@@ -100,6 +107,17 @@ def rope_divisors(head_dim: int, scaling: dict[str, Any]) -> Floats:
             smooth = (context / wavelength - low) / (high - low)
             divisors.append(1 / ((1 - smooth) / factor + smooth))
     return np.array(divisors, dtype=np.float32)
+
+
+def _copy_metadata(reader: gguf.GGUFReader, target: Path, leave_out: set[str]) -> gguf.GGUFWriter:
+    writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
+    for field in reader.fields.values():
+        if field.name.startswith("GGUF.") or field.name in leave_out | {"general.architecture"}:
+            continue
+        kind = field.types[0]
+        inner = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(field.name, field.contents(), kind, inner)
+    return writer
 
 
 def _write_config(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:

@@ -50,6 +50,11 @@ def smollm2_float() -> Path:
     return _once("smollm2-135m-f32.gguf", lambda target: convert.dequantise(smollm2(), target))
 
 
+def smollm2_two_blocks() -> Path:
+    """Return the same model with its first two decoder blocks alone, for machines that are slow or emulated."""
+    return _once("smollm2-135m-q4_1-2-blocks.gguf", lambda target: convert.first_blocks(smollm2(), target, 2))
+
+
 def llama_cpp_sdist() -> Path:
     """Return the ``models`` folder of llama.cpp: vocabularies as GGUF with test vectors, and chat templates."""
     return _once("llama.cpp-models", _make_llama_cpp_models)

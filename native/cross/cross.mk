@@ -60,7 +60,7 @@ arm: $(VENV)/tools $(SYSROOTS)
 macos-wheel: $(VENV)/tools $(SYSROOTS)
 	$(call cross-wheel,macos,macosx_13_0_arm64,darwin)
 
-# $(call cross-configure,FOLDER,TOOLCHAIN,OPTIONS): configure and build the engine in build/cross/FOLDER.
+# $(call cross-build,FOLDER,TOOLCHAIN,OPTIONS): configure and build the engine in build/cross/FOLDER.
 define cross-build
 @$(CMAKE) -S native -B $(CROSS)/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM='$(NINJA)' -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/native/cross/$(2).cmake -DSP_BUILD_EXTENSION=OFF $(3) >/dev/null
@@ -78,18 +78,26 @@ cross-test: $(VENV)/tools $(CROSS)/tools.made $(DEBIAN).made
 # Emulators. The newest knows SME2, and SME without SVE; an older one knows SME and not SME2, as KunPeng does.
 $(CROSS)/qemu-%: $(UNPACK)
 	$(SAY) "fetching an emulator ($*)"
-	@$(UNPACK) $(CROSS)/qemu.tree $$(dpkg --print-architecture) $* qemu-user
-	@mv $(CROSS)/qemu.tree/usr/bin/qemu-aarch64 $@
-	@rm -rf $(CROSS)/qemu.tree
+	@$(UNPACK) $(CROSS)/$*.tree $$(dpkg --print-architecture) $* qemu-user
+	@mv $(CROSS)/$*.tree/usr/bin/qemu-aarch64 $@
+	@rm -rf $(CROSS)/$*.tree
+	@touch $@
 EMULATORS := $(CROSS)/qemu-trixie-backports $(CROSS)/qemu-trixie
 
-# What the package needs, for the emulated Python, and pytest.
+# What the package and its tests need, for the emulated Python.
+define REQUIREMENTS
+import tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+print(*project["dependencies"], *project["optional-dependencies"]["test"], sep="\n")
+endef
+export REQUIREMENTS
+
 SITE := $(CROSS)/site-$(CROSS_PYTHON)
 $(SITE).made: pyproject.toml $(VENV)/made
 	$(SAY) "fetching the package's dependencies for arm64"
 	@rm -rf $(SITE)
+	@$(BIN)/python -c "$$REQUIREMENTS" >$(SITE).txt
 	@$(PIP) install --target $(SITE) --only-binary=:all: --python-version $(CROSS_PYTHON) --implementation cp \
 	  $(foreach abi,$(CP) abi3 none,--abi $(abi)) \
-	  $(foreach tag,manylinux_2_28 manylinux_2_17 manylinux2014,--platform $(tag)_aarch64) pytest \
-	  $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"])') >&2
+	  $(foreach tag,manylinux_2_28 manylinux_2_17 manylinux2014,--platform $(tag)_aarch64) -r $(SITE).txt >&2
 	@touch $@
