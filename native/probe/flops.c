@@ -6,14 +6,12 @@
 enum { SLICES = 5 };
 #define SLICE_NS 30000000u  // long enough for clocks to rise, short enough to fall between two interruptions
 
-typedef uint64_t (*loop_fn)(uint64_t rounds);
-
 typedef struct slice {
-    loop_fn loop;
+    sp_probe_loop loop;
     uint64_t rounds;
 } slice;
 
-static loop_fn loop_of(sp_tier tier) {
+sp_probe_loop sp_probe_int8_loop(sp_tier tier) {
     switch (tier) {
 #ifdef SP_BUILT_NEON
         case SP_TIER_NEON_I8MM: return sp_probe_int8_neon_i8mm;
@@ -37,7 +35,7 @@ static uint64_t run_slice(void *state, unsigned index) {
     return self->loop(self->rounds);
 }
 
-static uint64_t rounds_per_slice(loop_fn loop) {
+static uint64_t rounds_per_slice(sp_probe_loop loop) {
     for (uint64_t rounds = 1024;; rounds *= 2) {
         uint64_t start = sp_clock_ns();
         loop(rounds);
@@ -46,7 +44,7 @@ static uint64_t rounds_per_slice(loop_fn loop) {
 }
 
 sp_status sp_probe_int8_peak(unsigned threads, sp_tier tier, double *ops_per_second) {
-    loop_fn loop = loop_of(tier);
+    sp_probe_loop loop = sp_probe_int8_loop(tier);
     if (loop == NULL) return SP_ERR_UNSUPPORTED;
     slice state = {loop, rounds_per_slice(loop)};
     double best = 0.0;

@@ -31,7 +31,12 @@ typedef uint64_t (*sp_probe_fn)(void *state, unsigned index);
 // start to the last end.
 sp_status sp_probe_round(unsigned threads, sp_probe_fn fn, void *state, double *work_per_second);
 
-// Register-resident multiply-add loops, one per tier: runs `rounds` rounds, returns the operations they made.
+// Register-resident multiply-add loops: runs `rounds` rounds, returns the operations they made.
+typedef uint64_t (*sp_probe_loop)(uint64_t rounds);
+
+// The loop of a tier, NULL if it has none of its own or was not built.
+sp_probe_loop sp_probe_int8_loop(sp_tier tier);
+
 uint64_t sp_probe_int8_ref(uint64_t rounds);
 uint64_t sp_probe_int8_avx2(uint64_t rounds);
 uint64_t sp_probe_int8_avx512(uint64_t rounds);

@@ -4,17 +4,22 @@
 //
 // The tile is 8 tokens x 32 rows: 8 divides a panel of tokens, 16 accumulators hide the latency of the dot product on
 // cores with one or two such units, and a broadcast in a register serves two dot products, so that 10 loads feed 16 of
-// them. Nothing else happens along k.
+// them. Measured on Zen 4, 16 x 16, 8 x 48 and 4 x 96 are as fast within the noise.
 //
-// Weights stand still: two panels, which fit the second-level cache beside the tokens that stream past them. Measured
-// on Zen 4 for k = 576 to 8192, 16 x 16 and 8 x 48 are as fast within the noise, and so is cutting k for the
-// first-level cache: a line of either operand lasts for 8 cycles or more, which the second level keeps up with.
+// Weights stand still: a block that keeps to a part of the second-level cache, while panels of tokens stream past it
+// from wherever they are. The next panel is asked for in time, which is worth a tenth at k = 8192 when others use the
+// last-level cache too. Results of a panel of tokens are written row by row of the block, so that rows of y far apart
+// are not opened for a line each.
 #include <immintrin.h>
 #include <string.h>
 
 #include "kernel/gemm/gemm.h"
 
-enum { TOKENS = 8, PANELS = 2 };
+enum {
+    TOKENS = 8,
+    PANELS = 2,
+    BLOCK = 256 << 10,  // bytes of weights
+};
 
 // acc + the dot products of 16 rows' quads with one token's. Inline assembly keeps the accumulator where it is: with
 // the intrinsic, gcc 12 copies accumulators between registers.
@@ -31,14 +36,15 @@ SP_TEMPLATE __m512i quad_bcast(const int8_t *a) {
 
 // Tokens t0.. against `panels` panels of rows from r0. Of the `tokens` that are computed the first `count` exist; the
 // panel holds bytes for the others too, and their results are dropped.
-SP_TEMPLATE void tile(const sp_gemm_r_args *args, size_t t0, size_t r0, const int tokens, const int panels, int count) {
+SP_TEMPLATE void tile(const sp_gemm_r_args *args, size_t t0, size_t r0, const int tokens, const int panels,
+                      size_t count) {
     const size_t panel = 16 * args->k;
     const __m512i flip = _mm512_set1_epi8((char)0x80);
     const int8_t *a = args->a + t0 / 16 * panel + t0 % 16 * 4, *w = args->w + r0 / 16 * panel;
     __m512i acc[TOKENS][PANELS];
     SP_UNROLL
     for (int t = 0; t < tokens; t++) {
-        const __m512i start = _mm512_set1_epi32(t < count ? args->an[t0 + (size_t)t] * 128 : 0);
+        const __m512i start = _mm512_set1_epi32((size_t)t < count ? args->an[t0 + (size_t)t] * 128 : 0);
         SP_UNROLL
         for (int p = 0; p < panels; p++) acc[t][p] = start;
     }
@@ -46,6 +52,7 @@ SP_TEMPLATE void tile(const sp_gemm_r_args *args, size_t t0, size_t r0, const in
         __m512i v[PANELS];
         SP_UNROLL
         for (int p = 0; p < panels; p++) v[p] = _mm512_xor_si512(_mm512_load_si512(w + (size_t)p * panel + at), flip);
+        _mm_prefetch((const char *)a + panel + at, _MM_HINT_T1);
         SP_UNROLL
         for (int t = 0; t < tokens; t++) {
             const __m512i quad = quad_bcast(a + at + 4 * t);
@@ -55,7 +62,7 @@ SP_TEMPLATE void tile(const sp_gemm_r_args *args, size_t t0, size_t r0, const in
     }
     SP_UNROLL
     for (int t = 0; t < tokens; t++) {
-        if (t >= count) break;
+        if ((size_t)t >= count) break;
         const __m512 ad = _mm512_set1_ps(args->ad[t0 + (size_t)t]);
         float *y = args->y + (t0 + (size_t)t) * args->ldy + r0;
         SP_UNROLL
@@ -66,18 +73,24 @@ SP_TEMPLATE void tile(const sp_gemm_r_args *args, size_t t0, size_t r0, const in
     }
 }
 
-// All tokens against `panels` panels: eights, then one tile of eight or four for the rest.
-SP_TEMPLATE void all_tokens(const sp_gemm_r_args *args, size_t r0, const int panels) {
-    size_t t = 0;
-    for (; t + TOKENS / 2 < args->m; t += TOKENS) {
-        const size_t left = args->m - t;
-        tile(args, t, r0, TOKENS, panels, left < TOKENS ? (int)left : TOKENS);
+// Up to eight tokens against `panels` panels.
+SP_TEMPLATE void some_tokens(const sp_gemm_r_args *args, size_t t0, size_t r0, const int panels) {
+    const size_t left = args->m - t0;
+    if (left > TOKENS / 2) tile(args, t0, r0, TOKENS, panels, left < TOKENS ? left : TOKENS);
+    else tile(args, t0, r0, TOKENS / 2, panels, left);
+}
+
+// One panel of tokens against rows first..last-1.
+static void token_panel(const sp_gemm_r_args *args, size_t t0, size_t first, size_t last) {
+    for (size_t r = first; r < last; r += 16 * PANELS) {
+        for (size_t t = t0; t < t0 + 16 && t < args->m; t += TOKENS)
+            if (r + 16 < last) some_tokens(args, t, r, PANELS);
+            else some_tokens(args, t, r, 1);
     }
-    if (t < args->m) tile(args, t, r0, TOKENS / 2, panels, (int)(args->m - t));
 }
 
 void sp_gemm_f32_q8r_q8r_8x32_avx512_vnni(const sp_gemm_r_args *args) {
-    size_t r = 0;
-    for (; r + 16 * PANELS <= args->n; r += 16 * PANELS) all_tokens(args, r, PANELS);
-    if (r < args->n) all_tokens(args, r, 1);
+    const size_t pairs = BLOCK / (args->k * 16 * PANELS), rows = 16 * PANELS * (pairs ? pairs : 1);
+    for (size_t r = 0; r < args->n; r += rows)
+        for (size_t t = 0; t < args->m; t += 16) token_panel(args, t, r, args->n - r < rows ? args->n : r + rows);
 }
