@@ -20,3 +20,10 @@
 #else
 #define SP_ROLLED _Pragma("GCC unroll 1")
 #endif
+
+// Of a template that kernels of the matrix unit use too, in streaming mode.
+#ifdef __ARM_FEATURE_SME
+#define SP_ANY_MODE __arm_streaming_compatible
+#else
+#define SP_ANY_MODE
+#endif

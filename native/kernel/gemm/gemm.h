@@ -15,7 +15,7 @@ typedef struct sp_weight_group {
     const uint8_t *data;
 } sp_weight_group;
 
-SP_TEMPLATE sp_weight_group sp_weight_group_at(sp_weight_kind kind, const uint8_t *panel, size_t g) {
+SP_TEMPLATE sp_weight_group sp_weight_group_at(sp_weight_kind kind, const uint8_t *panel, size_t g) SP_ANY_MODE {
     const size_t block = kind == SP_WEIGHT_Q4S ? SP_BLOCK_Q4S : kind == SP_WEIGHT_Q4A ? SP_BLOCK_Q4A : SP_BLOCK_Q8S;
     const size_t head = kind == SP_WEIGHT_Q4A ? 2 * SP_BLOCK_SCALES : SP_BLOCK_SCALES;
     const uint8_t *at = panel + g / 2 * block;

@@ -16,7 +16,13 @@
 #include <stdint.h>
 
 #define SP_STREAMING __arm_streaming __arm_inout("za")
+
+// The same where the look-up table of SME2 may be used.
+#ifdef __ARM_FEATURE_SME2
 #define SP_STREAMING_TABLE __arm_streaming __arm_inout("za", "zt0")
+#else
+#define SP_STREAMING_TABLE SP_STREAMING
+#endif
 
 // Inlined into its body, with constants where the body gives them.
 #define SP_INLINE static inline __attribute__((always_inline))
