@@ -4,12 +4,13 @@
 include(CheckCSourceCompiles)
 include(CMakePushCheckState)
 
-set(SP_SME_OPTIONS "-march=armv8.2-a+sme")
-set(SP_SME2_OPTIONS "-march=armv8.7-a+sme2")
+# No stack protector: its call for help is no streaming function, and would ask for the run-time ABI.
+set(SP_SME_OPTIONS -march=armv8.2-a+sme -fno-stack-protector)
+set(SP_SME2_OPTIONS -march=armv8.7-a+sme2 -fno-stack-protector)
 
-function(sp_check_sme option result)
+function(sp_check_sme options result)
   cmake_push_check_state(RESET)
-  set(CMAKE_REQUIRED_FLAGS ${option})
+  list(JOIN options " " CMAKE_REQUIRED_FLAGS)
   set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
   check_c_source_compiles("
     #include <arm_sme.h>
@@ -17,13 +18,13 @@ function(sp_check_sme option result)
   cmake_pop_check_state()
 endfunction()
 
-sp_check_sme(${SP_SME_OPTIONS} SP_COMPILES_SME)
-sp_check_sme(${SP_SME2_OPTIONS} SP_COMPILES_SME2)
+sp_check_sme("${SP_SME_OPTIONS}" SP_COMPILES_SME)
+sp_check_sme("${SP_SME2_OPTIONS}" SP_COMPILES_SME2)
 if(SP_COMPILES_SME AND SP_COMPILES_SME2)
   enable_language(ASM)
   list(APPEND SP_SOURCES ${SP_SME_SOURCES} ${SP_SME2_SOURCES} ${SP_ENTRIES})
-  set_source_files_properties(${SP_SME_SOURCES} PROPERTIES COMPILE_OPTIONS ${SP_SME_OPTIONS})
-  set_source_files_properties(${SP_SME2_SOURCES} ${SP_ENTRIES} PROPERTIES COMPILE_OPTIONS ${SP_SME2_OPTIONS})
+  set_source_files_properties(${SP_SME_SOURCES} PROPERTIES COMPILE_OPTIONS "${SP_SME_OPTIONS}")
+  set_source_files_properties(${SP_SME2_SOURCES} ${SP_ENTRIES} PROPERTIES COMPILE_OPTIONS "${SP_SME2_OPTIONS}")
   list(APPEND SP_DEFINITIONS SP_BUILT_SME SP_BUILT_SME2)
 else()
   message(STATUS "No SME kernels: ${CMAKE_C_COMPILER} does not know arm_sme.h")
