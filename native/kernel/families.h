@@ -104,7 +104,7 @@ typedef void (*sp_gemm_f_fn)(const sp_gemm_f_args *args);
 //  Ties to even. s[j] smooths column j (0 drops it: an outlier column), inv[r] = 127 / the largest |w[r][j] * s[j]|, so
 //  results lie within -127..127. Operands are finite.
 typedef struct sp_expand_r_args {
-    int8_t *dst;
+    int8_t *dst;       // 64-byte aligned, like w
     const uint8_t *w;  // one panel
     const float *inv;  // [16]
     const float *s;    // [k]
@@ -159,7 +159,8 @@ typedef void (*sp_add_fn)(float *x, const float *y, size_t n);
 // ---- softmax over one block of SP_KEYS scores per row, in place, scores in units of log2:
 //  max = maximum of the first visible[r] scores, NaN passed over, plus +0 (so that it is never -0);
 //  p = exp2(s - max) for them, +0 for the rest of the row; sum = 16-lane sum of p. visible[r] is in 1..SP_KEYS.
-//  A row with NaN or +infinity, or of -infinity alone, has NaN in sum.
+//  A row with NaN or +infinity, or of -infinity alone, has NaN in sum. Scores are results of arithmetic: no NaN among
+//  them is a signalling one.
 typedef struct sp_softmax_args {
     float *s;  // [rows][ld]
     size_t ld, rows;

@@ -41,14 +41,23 @@ static void fill_boundaries(float *x, size_t n) {
     }
 }
 
+// Every NaN that differs in the bits that float16 keeps or in the lowest one, which alone makes it a NaN.
+static void fill_nan(float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t kept = (uint32_t)(i >> 1 & 0x3ff) << 13;
+        x[i] = sp_f32_from_bits((uint32_t)(i >> 11 & 1) << 31 | 0x7f800000u | kept | (kept == 0 || (i & 1)));
+    }
+}
+
 static size_t compare_narrow(void (*reference)(void), void (*variant)(void)) {
     static float x[ALL];
     static uint16_t a[ALL], b[ALL];
     static const size_t strides[] = {1, 2, 16, 48};
     size_t cases = 0;
-    for (int fill = 0; fill <= SP_FILL_COUNT; fill++) {
+    for (int fill = 0; fill < SP_FILL_COUNT + 2; fill++) {
         if (fill < SP_FILL_COUNT) sp_fill_floats(x, ALL, (sp_fill)fill, 9);
-        else fill_boundaries(x, ALL);
+        else if (fill == SP_FILL_COUNT) fill_boundaries(x, ALL);
+        else fill_nan(x, ALL);
         for (size_t i = 0; i < 4; i++) {
             for (size_t n = 8; n <= ALL / strides[i]; n = n < 64 ? n + 8 : n * 2 + 8) {
                 sp_test_label("fill=%d stride=%zu n=%zu", fill, strides[i], n);

@@ -82,6 +82,22 @@ static size_t edges(void (*reference)(void), void (*variant)(void)) {
 
 SP_TEST(kernel_quant_edges) { sp_each_variant(SP_SLOT_QUANT, edges); }
 
+// 127 / amax is one here, so that halves are ties: to even, for either sign.
+static size_t ties(void (*reference)(void), void (*variant)(void)) {
+    (void)reference;
+    static panel p;
+    float x[4 * SP_GROUP];
+    for (int i = 0; i < 4 * SP_GROUP; i++) x[i] = i % SP_GROUP == 0 ? 127.0f : (float)(i - 64) + 0.5f;
+    run(variant, &p, x, 4, 1, 0);
+    for (int i = 0; i < 4 * SP_GROUP; i++) SP_CHECK_INT(p.q[i], (int)rintf(x[i]));
+    SP_CHECK_INT(p.q[63], 0); // -0.5
+    SP_CHECK_INT(p.q[65], 2); // 1.5
+    SP_CHECK_INT(p.q[66], 2); // 2.5
+    return 1;
+}
+
+SP_TEST(kernel_quant_ties_to_even) { sp_each_variant(SP_SLOT_QUANT, ties); }
+
 // No scale rounds a value past 127: amax sweeps over all mantissas' upper bits.
 static size_t stays_in_range(void (*reference)(void), void (*variant)(void)) {
     (void)reference;

@@ -63,8 +63,10 @@ static size_t compare(void (*reference)(void), void (*variant)(void)) {
             const size_t half = halves[i];
             sp_test_label("half=%zu fill=%d", half, fill);
             sp_fill_floats(x, 2 * half, (sp_fill)fill, i);
-            sp_fill_floats(c, half, SP_FILL_NORMAL, i + 50);
-            sp_fill_floats(s, half, SP_FILL_NORMAL, i + 100);
+            // Few different values among themselves cancel exactly: the zero's sign is the definition's.
+            const sp_fill turn = fill == SP_FILL_EQUAL ? SP_FILL_EQUAL : SP_FILL_NORMAL;
+            sp_fill_floats(c, half, turn, i + 50);
+            sp_fill_floats(s, half, turn, i + 100);
             memset(got, 0x55, sizeof got);
             memset(want, 0x55, sizeof want);
             ((sp_rope_fn)variant)(got, x, c, s, half, 0.125f);

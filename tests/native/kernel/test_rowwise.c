@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of the rowwise class: every tier equals the reference, and the references give what they promise.
 #include <math.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,7 +120,7 @@ static void expand(const panel *p, sp_expand_r_fn fn, int8_t *dst) {
 
 static size_t compare_format(sp_format format, void (*reference)(void), void (*variant)(void)) {
     static const size_t depths[] = {32, 64, 96, 256, LONGEST};
-    static int8_t got[16 * LONGEST + GUARD], want[sizeof got];
+    static alignas(SP_LINE) int8_t got[16 * LONGEST + GUARD], want[sizeof got];
     size_t cases = 0;
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
         for (uint64_t seed = 0; seed < 4; seed++) {
@@ -152,6 +153,41 @@ static size_t compare_q4a(void (*reference)(void), void (*variant)(void)) {
 static size_t compare_q8s(void (*reference)(void), void (*variant)(void)) {
     return compare_format(SP_Q8_0, reference, variant);
 }
+
+// Scales, factors and smoothing that leave every other result half way between two integers: to even.
+static size_t compare_ties(sp_format format, void (*reference)(void), void (*variant)(void)) {
+    static alignas(SP_LINE) int8_t got[16 * LONGEST + GUARD], want[sizeof got];
+    static panel p;
+    panel_make(&p, format, 64, 11);
+    for (size_t group = 0; group < (format == SP_Q4_1 ? 4 : 2); group++)
+        for (size_t r = 0; r < FILE_ROWS; r++) memcpy(p.data + group * 32 + r * 2, &(uint16_t){0x3c00}, 2);  // 1
+    for (size_t r = 0; r < FILE_ROWS; r++) p.inv[r] = r % 2 ? 1.0f : -1.0f;
+    for (size_t j = 0; j < 64; j++) p.s[j] = 0.5f;
+    expand(&p, (sp_expand_r_fn)reference, want);
+    expand(&p, (sp_expand_r_fn)variant, got);
+    SP_CHECK_BYTES(got, want, 16 * 64 + GUARD);
+    for (size_t r = 0; r < FILE_ROWS; r++) {
+        sp_panel_row_f32(&p.layout, p.values[r], p.data, r);
+        for (size_t j = 0; j < 64; j++)
+            SP_CHECK_INT(got[j / 4 * 64 + r * 4 + j % 4], (int)rintf(p.values[r][j] * 0.5f * p.inv[r]));
+    }
+    sp_free(p.data);
+    return 1;
+}
+
+static size_t ties_q4s(void (*reference)(void), void (*variant)(void)) {
+    return compare_ties(SP_Q4_0, reference, variant);
+}
+static size_t ties_q4a(void (*reference)(void), void (*variant)(void)) {
+    return compare_ties(SP_Q4_1, reference, variant);
+}
+static size_t ties_q8s(void (*reference)(void), void (*variant)(void)) {
+    return compare_ties(SP_Q8_0, reference, variant);
+}
+
+SP_TEST(kernel_expand_q4s_ties_to_even) { sp_each_variant(SP_SLOT_EXPAND_Q4S, ties_q4s); }
+SP_TEST(kernel_expand_q4a_ties_to_even) { sp_each_variant(SP_SLOT_EXPAND_Q4A, ties_q4a); }
+SP_TEST(kernel_expand_q8s_ties_to_even) { sp_each_variant(SP_SLOT_EXPAND_Q8S, ties_q8s); }
 
 SP_TEST(kernel_expand_q4s_tiers_equal) { sp_each_variant(SP_SLOT_EXPAND_Q4S, compare_q4s); }
 SP_TEST(kernel_expand_q4a_tiers_equal) { sp_each_variant(SP_SLOT_EXPAND_Q4A, compare_q4a); }

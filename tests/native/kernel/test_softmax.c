@@ -40,7 +40,7 @@ static void run_softmax(void (*fn)(void), block *b, const uint8_t *visible, size
 
 static size_t compare_softmax(void (*reference)(void), void (*variant)(void)) {
     static block got, want;
-    static const float scales[] = {1.0f, 40.0f};
+    static const float scales[] = {0.5f, 40.0f}; // a product, so that no NaN is signalling
     uint8_t visible[ROWS];
     size_t cases = 0;
     for (int fill = 0; fill < SP_FILL_COUNT; fill++) {

@@ -48,10 +48,11 @@ static float finite_bits(uint64_t *state) {
     return x;
 }
 
+// NaN in all its forms: either sign, with a payload, signalling.
 static float special(uint64_t *state) {
-    static const float values[] = {INFINITY, -INFINITY, NAN};
-    const uint64_t pick = sp_test_random(state) % 48;
-    return pick < 3 ? values[pick] : sp_random_float(state, -4.0f, 4.0f);
+    static const uint32_t values[] = {0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7fffffff, 0xffa00001};
+    const uint64_t pick = sp_test_random(state) % 96;
+    return pick < 6 ? sp_f32_from_bits(values[pick]) : sp_random_float(state, -4.0f, 4.0f);
 }
 
 static float one(sp_fill fill, uint64_t *state) {
