@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "probe/handlers.h"
 #include "test.h"
 
 enum { CHILDREN = 4, MS = 1000000 };
@@ -56,7 +57,7 @@ static const int seven = 7;
 
 static void check_different(const answer *a) {
     SP_CHECK_INT(a->child[0].end, SP_END_DONE);
-    SP_CHECK(a->child[0].interruptions > 0);
+    SP_CHECK(a->child[0].interruptions > 0 || !sp_handlers_return());
     SP_CHECK_INT(a->child[1].end, SP_END_TRAPPED);
     SP_CHECK_INT(a->child[1].signal, SIGILL);
     SP_CHECK_INT(a->child[2].end, SP_END_LATE);
@@ -93,7 +94,7 @@ static void take_all(int signal) {
 
 SP_TEST(trap2_guard_needs_no_wait_status) {
     const struct sigaction ways[] = {{.sa_handler = SIG_IGN}, {.sa_handler = take_all}};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (sp_handlers_return() ? 2 : 1); i++) {
         struct sigaction before;
         sp_test_label("way %d", i);
         sigaction(SIGCHLD, &ways[i], &before);
