@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which instruction-set tiers a run may use, and why it may not use the others.
 
-A tier is used when it was built, when processor and system support it, and when `SMEPILOT_ISA` does not forbid it:
+A tier is used when it was built, when processor and system support it, when `SMEPILOT_ISA` does not forbid it, and, for
+the tiers of a matrix unit, when the self-test trusts it (`runtime/trust.py`). Of `SMEPILOT_ISA`:
 
 * a tier's name, such as `avx2` or `neon_i8mm`, allows the tiers up to it, in the order of `smepilot doctor`; asking for
   one that cannot be used is an error that says why;
@@ -14,15 +15,16 @@ No tier changes a bit of any result, so this is a matter of speed and trust alon
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from smepilot import _native
 from smepilot.errors import InvalidParameterError
+from smepilot.runtime import trust
 
 ISA_VARIABLE = "SMEPILOT_ISA"
 
 # Lowest first: who forbids one forbids those after it. The reference is in no family, it cannot be forbidden.
-_FAMILIES = (("avx2", "avx512"), ("neon", "neon_dotprod", "neon_i8mm"), ("sme", "sme2"))
+_FAMILIES = (("avx2", "avx512"), ("neon", "neon_dotprod", "neon_i8mm"), trust.MATRIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,10 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """All tiers the engine knows, lowest first."""
+    """All tiers the engine knows, lowest first, and what the self-test said of those that were put to it."""
 
     every: tuple[Tier, ...]
+    verdicts: tuple[trust.Verdict, ...] = ()
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -51,11 +54,15 @@ class Tiers:
 
     def without(self, refused: dict[str, str]) -> Tiers:
         """The same with more tiers refused; one that is refused already keeps its reason."""
-        return Tiers(tuple(Tier(tier.name, tier.reason or refused.get(tier.name)) for tier in self.every))
+        every = tuple(Tier(tier.name, tier.reason or refused.get(tier.name)) for tier in self.every)
+        return replace(self, every=every)
 
 
-def tiers() -> Tiers:
-    """The tiers as the machine and `SMEPILOT_ISA` have them now.
+def tiers(*, retest: bool = False) -> Tiers:
+    """The tiers as the machine, `SMEPILOT_ISA` and the self-test have them now.
+
+    Args:
+        retest: Run the self-test even where its answer is kept.
 
     Raises:
         InvalidParameterError: `SMEPILOT_ISA` names a tier that does not exist or cannot be used here.
@@ -63,6 +70,8 @@ def tiers() -> Tiers:
     there = Tiers(tuple(Tier(each["name"], _absence(each["built"], each["supported"])) for each in _native.tiers()))
     wanted = os.environ.get(ISA_VARIABLE, "")
     allowed = there.without(_forbidden(wanted, [tier.name for tier in there.every]))
+    verdicts = trust.verdicts([name for name in allowed.used if name in trust.MATRIX], retest=retest)
+    allowed = replace(allowed.without(trust.refusals(verdicts)), verdicts=verdicts)
     if wanted and not wanted.startswith("-") and wanted in allowed.reasons:
         raise InvalidParameterError(
             f"{ISA_VARIABLE}={wanted}: {allowed.reasons[wanted]}; use one of {', '.join(allowed.used)}"
