@@ -13,6 +13,8 @@
 
 #include "kernel/gemm/gemm.h"
 
+enum { SP_EXPAND_AHEAD = 4096 };  // bytes: weights come from memory, and a core does not run far enough ahead by itself
+
 // One 128-bit pattern in both lanes.
 SP_TEMPLATE __m256i sp_in_lanes(int a, int b, int c, int d) {
     return _mm256_broadcastsi128_si256(_mm_setr_epi32(a, b, c, d));
@@ -53,6 +55,7 @@ SP_TEMPLATE void sp_expand_group(sp_weight_kind kind, int8_t *dst, const sp_expa
     const __m256i low = _mm256_set1_epi8(15), flip = _mm256_set1_epi8((char)0x80);
     for (int i = 0; i < (kind == SP_WEIGHT_Q8S ? 8 : 4); i++) {
         const __m256i v = _mm256_load_si256((const __m256i *)(const void *)(data + 64 * i));
+        _mm_prefetch((const char *)data + 64 * i + SP_EXPAND_AHEAD, _MM_HINT_T0);
         if (kind == SP_WEIGHT_Q8S) {
             sp_expand_half(kind, dst + 64 * i, rows, _mm256_xor_si256(v, flip), s + 4 * i);
         } else {

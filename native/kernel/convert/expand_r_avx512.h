@@ -14,6 +14,8 @@
 
 #include "kernel/gemm/gemm.h"
 
+enum { SP_EXPAND_AHEAD = 4096 };  // bytes: weights come from memory, and a core does not run far enough ahead by itself
+
 // One 128-bit pattern in all four lanes.
 SP_TEMPLATE __m512i sp_in_lanes(int a, int b, int c, int d) {
     return _mm512_broadcast_i32x4(_mm_setr_epi32(a, b, c, d));
@@ -58,14 +60,11 @@ SP_TEMPLATE void sp_expand_q4(sp_weight_kind kind, int8_t *dst, __m512i line, co
 }
 
 SP_TEMPLATE void sp_expand_q8(int8_t *dst, __m512i line, const sp_expand_rows *rows, const float *s) {
-    const __m512i u = _mm512_xor_si512(line, _mm512_set1_epi8((char)0x80));
     __m512i e[4];
     SP_UNROLL
     for (int i = 0; i < 4; i++) {
-        const int place = (int)0x80808000u + i;  // byte i of each element, zeros above it
-        const __m512i byte = _mm512_shuffle_epi8(u, sp_in_lanes(place, place + 4, place + 8, place + 12));
-        const __m512 q = _mm512_sub_ps(_mm512_cvtepi32_ps(byte), _mm512_set1_ps(128.0f));
-        e[i] = sp_expand_column(SP_WEIGHT_Q8S, rows, q, s[i]);
+        const __m512i q = _mm512_srai_epi32(_mm512_slli_epi32(line, (unsigned)(24 - 8 * i)), 24);
+        e[i] = sp_expand_column(SP_WEIGHT_Q8S, rows, _mm512_cvtepi32_ps(q), s[i]);
     }
     sp_expand_store(dst, e);
 }
@@ -80,6 +79,7 @@ SP_TEMPLATE void sp_expand_r_avx512(sp_weight_kind kind, const sp_expand_r_args 
         if (kind == SP_WEIGHT_Q4A) rows.m = _mm512_mul_ps(sp_rows_f16(w.minima), inv);
         for (int i = 0; i < (kind == SP_WEIGHT_Q8S ? 8 : 4); i++) {
             const __m512i line = _mm512_load_si512(w.data + 64 * i);
+            _mm_prefetch((const char *)w.data + 64 * i + SP_EXPAND_AHEAD, _MM_HINT_T0);
             if (kind == SP_WEIGHT_Q8S) sp_expand_q8(dst + 64 * i, line, &rows, s + 4 * i);
             else sp_expand_q4(kind, dst + 128 * i, line, &rows, s + 8 * i);
         }
