@@ -23,7 +23,7 @@ struct sp_program {
 };
 
 const char *sp_op_name(sp_op_kind kind) {
-    static const char *const names[SP_OP_COUNT] = {"embed",   "norm",    "qkv",    "attention", "pack",
+    static const char *const names[SP_OP_COUNT] = {"embed",   "norm",    "qkv",    "attention",
                                                    "project", "gate_up", "logits", "observe"};
     return names[kind];
 }
@@ -71,7 +71,6 @@ static uint32_t tiles_of(const sp_step *step, sp_run *run) {
         case SP_OP_NORM: return sp_norm_tiles(&step->u.norm, run);
         case SP_OP_QKV: return sp_qkv_tiles(&step->u.qkv, run);
         case SP_OP_ATTENTION: return sp_attention_tiles(&step->u.attention, run);
-        case SP_OP_PACK: return sp_pack_tiles(&step->u.pack, run);
         case SP_OP_PROJECT: return sp_project_tiles(&step->u.project, run);
         case SP_OP_GATE_UP: return sp_gate_up_tiles(&step->u.gate_up, run);
         case SP_OP_LOGITS: return sp_logits_tiles(&step->u.logits, run);
@@ -87,7 +86,6 @@ static void one_tile(const sp_step *step, sp_run *run, uint32_t tile, const sp_w
         case SP_OP_NORM: sp_norm_tile(&step->u.norm, run, tile, worker); break;
         case SP_OP_QKV: sp_qkv_tile(&step->u.qkv, run, tile, worker); break;
         case SP_OP_ATTENTION: sp_attention_tile(&step->u.attention, run, tile, worker); break;
-        case SP_OP_PACK: sp_pack_tile(&step->u.pack, run, tile, worker); break;
         case SP_OP_PROJECT: sp_project_tile(&step->u.project, run, tile, worker); break;
         case SP_OP_GATE_UP: sp_gate_up_tile(&step->u.gate_up, run, tile, worker); break;
         case SP_OP_LOGITS: sp_logits_tile(&step->u.logits, run, tile, worker); break;

@@ -13,7 +13,6 @@ typedef enum sp_op_kind {
     SP_OP_NORM,
     SP_OP_QKV,
     SP_OP_ATTENTION,
-    SP_OP_PACK,
     SP_OP_PROJECT,
     SP_OP_GATE_UP,
     SP_OP_LOGITS,
@@ -30,7 +29,6 @@ typedef struct sp_step {
         sp_norm norm;
         sp_qkv qkv;
         sp_attention attention;
-        sp_pack pack;
         sp_project project;
         sp_gate_up gate_up;
         sp_logits logits;

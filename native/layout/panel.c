@@ -101,14 +101,30 @@ static uint16_t half_at(const uint8_t *panel, size_t at, size_t i) {
     return v;
 }
 
+static float minimum_at(sp_format format, const uint8_t *panel, size_t g, size_t r) {
+    return format == SP_Q4_1 ? sp_f16_to_f32(half_at(panel, minima_at(format, g), r)) : 0.0f;
+}
+
+// Element i of a group; `data` is the row's first byte in it.
+static inline float value_f32(sp_format format, const uint8_t *data, float d, float m, size_t i) {
+    if (format == SP_Q8_0) return d * (float)(int8_t)data[i / 4 * 64 + i % 4];
+    const int q4 = data[i / 8 * 64 + i % 4] >> (i / 4 % 2 * 4) & 15;
+    return format == SP_Q4_0 ? d * (float)(q4 - 8) : fmaf(d, (float)q4, m);
+}
+
 static void group_f32(sp_format format, float *dst, const uint8_t *panel, size_t g, size_t r) {
-    const float d = sp_f16_to_f32(half_at(panel, scales_at(format, g), r));
-    const float m = format == SP_Q4_1 ? sp_f16_to_f32(half_at(panel, minima_at(format, g), r)) : 0.0f;
+    const float d = sp_f16_to_f32(half_at(panel, scales_at(format, g), r)), m = minimum_at(format, panel, g, r);
     const uint8_t *data = panel + data_at(format, g) + r * 4;
-    for (size_t i = 0; i < GROUP; i++) {
-        const int q4 = data[i / 8 * 64 + i % 4] >> (i / 4 % 2 * 4) & 15;
-        if (format == SP_Q8_0) dst[i] = d * (float)(int8_t)data[i / 4 * 64 + i % 4];
-        else dst[i] = format == SP_Q4_0 ? d * (float)(q4 - 8) : fmaf(d, (float)q4, m);
+    for (size_t i = 0; i < GROUP; i++) dst[i] = value_f32(format, data, d, m, i);
+}
+
+void sp_panel_column_f32(const sp_panel_layout *layout, float dst[SP_PANEL_ROWS], const void *panel, size_t i) {
+    const sp_format format = layout->format;
+    const size_t g = i / GROUP;
+    for (size_t r = 0; r < SP_PANEL_ROWS; r++) {
+        const float d = sp_f16_to_f32(half_at(panel, scales_at(format, g), r)), m = minimum_at(format, panel, g, r);
+        const uint8_t *data = (const uint8_t *)panel + data_at(format, g) + r * 4;
+        dst[r] = value_f32(format, data, d, m, i % GROUP);
     }
 }
 

@@ -49,3 +49,6 @@ void sp_panel_pack(const sp_panel_layout *layout, void *dst, const void *const r
 
 // Row r (0..15) of a panel as float32 values, the same bits that sp_format_row_f32 gives for the file's row.
 void sp_panel_row_f32(const sp_panel_layout *layout, float *dst, const void *panel, size_t r);
+
+// Column i of a quantised panel, 16 float32 values: the same bits, across the rows.
+void sp_panel_column_f32(const sp_panel_layout *layout, float dst[SP_PANEL_ROWS], const void *panel, size_t i);

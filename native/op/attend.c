@@ -87,16 +87,19 @@ void sp_attend_rows(const sp_attention *op, const sp_run *run, const sp_worker *
     sp_gemm_f(run, worker, kv->gemm, sums);
 }
 
+bool sp_attend_whole_rows(const sp_attention *op, const sp_run *run, uint32_t row) {
+    return op->out.q_at != SP_ABSENT && (op->head_dim % SP_GROUP || (op->out.smooth.u && row < run->batch.rowwise));
+}
+
 void sp_attend_store(const sp_attention *op, const sp_run *run, const sp_worker *worker, uint32_t row, uint32_t head,
                      const float *o, size_t ldo, const float *l, size_t ldl, float *y) {
     const uint32_t group = sp_attend_group(op), d = op->head_dim;
     const size_t column = (size_t)head * group * d;
-    const bool rows = op->out.rows_at != SP_ABSENT, packed = op->out.q_at != SP_ABSENT;
-    if (rows) y = sp_rows(run, op->out.rows_at) + row * op->out.k + column;
+    if (op->out.rows_at != SP_ABSENT) y = sp_rows(run, op->out.rows_at) + row * op->out.k + column;
     for (uint32_t r = 0; r < group; r++)
         SP_CALL(run, worker, SP_SLOT_FINISH, sp_finish_fn)(y + r * d, o + r * ldo, l[r * ldl], d);
-    // Heads that do not fill quantisation groups are packed by a step of their own.
-    if (!packed || d % SP_GROUP) return;
-    const sp_act_panel panel = sp_act_panel_at(run, &op->out, run->batch.tokens, row / SP_TOKENS);
-    sp_act_quantise(run, worker, &panel, row % SP_TOKENS, column, y, (size_t)group * d);
+    if (op->out.q_at == SP_ABSENT || sp_attend_whole_rows(op, run, row)) return;
+    const sp_extent all = sp_all_rows(run);
+    const sp_act_panel panel = sp_act_panel_at(run, &op->out, all, sp_panel_of(all, row));
+    sp_act_quantise(run, worker, &panel, row - panel.first, column, y, (size_t)group * d);
 }

@@ -35,6 +35,10 @@ sp_attend_block sp_attend_load(const sp_attention *op, const sp_run *run, const 
 void sp_attend_rows(const sp_attention *op, const sp_run *run, const sp_worker *worker, const sp_attend *w,
                     const sp_attend_block *kv, uint32_t first, uint32_t rows, uint32_t keys, const float *q);
 
+// Whether a row's int8 form needs more than the heads of one group: one scale for all of them, or heads that do not
+// fill quantisation groups.
+bool sp_attend_whole_rows(const sp_attention *op, const sp_run *run, uint32_t row);
+
 // o / l of a token's heads in one group, head by head, into the consumer's layout. `y` is room for the group.
 void sp_attend_store(const sp_attention *op, const sp_run *run, const sp_worker *worker, uint32_t row, uint32_t head,
                      const float *o, size_t ldo, const float *l, size_t ldl, float *y);

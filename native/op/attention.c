@@ -59,6 +59,8 @@ static void prefill_tile(const sp_attention *op, sp_run *run, const sp_span *spa
         const uint32_t r = t * group;  // the queries are not needed any more: their room takes the result
         sp_attend_store(op, run, worker, span->row0 + token + t, head, w.o + r * vd, vd, w.l + r, 1, w.q);
     }
+    if (sp_attend_whole_rows(op, run, span->row0))
+        sp_act_arrive(run, worker, &op->out, span->row0 + token, tokens, op->kv_heads);
 }
 
 // ---- spans of one token, split into parts
@@ -116,6 +118,7 @@ static void merge_parts(const sp_attention *op, const sp_run *run, const sp_span
     const float *first = p->at + (size_t)head * blocks * group * p->floats;
     sp_attend_store(op, run, worker, span->row0, head, first, p->floats, first + vd + 1, p->floats,
                     sp_attend_cut(op, worker).q);
+    if (sp_attend_whole_rows(op, run, span->row0)) sp_act_arrive(run, worker, &op->out, span->row0, 1, op->kv_heads);
 }
 
 static void decode_part(const sp_attention *op, sp_run *run, const sp_span *span, uint32_t head, uint32_t part,
@@ -153,6 +156,7 @@ uint32_t sp_attention_tiles(const sp_attention *op, sp_run *run) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < run->batch.span_count; i++) count += span_tiles(op, run, &run->batch.spans[i]);
     memset(run->arena + op->partial_at, 0, (size_t)run->batch.span_count * op->kv_heads * sizeof(atomic_uint));
+    if (op->out.arrived_at != SP_ABSENT) sp_act_arrive_reset(run, &op->out);
     return count;
 }
 

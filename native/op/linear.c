@@ -33,10 +33,14 @@ void sp_project_tile(const sp_project *op, sp_run *run, uint32_t tile, const sp_
     const sp_range rows = sp_tile_range(op->weight.rows, PROJECT_ROWS, tile);
     sp_tile_weights weights = {0};
     add_panels(&weights, &op->weight, rows);
-    sp_matmul(run, worker, &op->in, run->batch.tokens, &weights, add_rows, op, &rows);
+    const sp_matmul m = {
+        .in = &op->in, .rows = sp_all_rows(run), .weights = &weights, .epilogue = add_rows, .op = op, .tile = &rows};
+    sp_matmul_run(run, worker, &m);
 }
 
-// ---- gate_up: two panels of each matrix make one group of 32 activations
+// ---- gate_up: two panels of each matrix make one group of 32 activations. A rowwise row is complete when the last
+// tile has made its columns: that tile quantises it. So that the last tiles, which run side by side, do not leave this
+// to the slowest of them, each begins with other tokens.
 
 enum { GATE_MOST = 4 * SP_GROUP };
 
@@ -45,8 +49,13 @@ static uint32_t gate_step(const sp_gate_up *op, const sp_run *run) {
     return sp_tile_step(op->gate.rows, GATE_MOST, SP_GROUP, run->workers);
 }
 
-uint32_t sp_gate_up_tiles(const sp_gate_up *op, sp_run *run) {
+static uint32_t gate_tiles(const sp_gate_up *op, const sp_run *run) {
     return sp_tile_count(op->gate.rows, gate_step(op, run));
+}
+
+uint32_t sp_gate_up_tiles(const sp_gate_up *op, sp_run *run) {
+    if (op->out.arrived_at != SP_ABSENT) sp_act_arrive_reset(run, &op->out);
+    return gate_tiles(op, run);
 }
 
 static void activate(const void *ctx, const sp_run *run, const sp_worker *worker, const sp_product *product,
@@ -55,15 +64,17 @@ static void activate(const void *ctx, const sp_run *run, const sp_worker *worker
     const uint32_t column = ((const sp_range *)tile)->first, n = ((const sp_range *)tile)->last - column;
     const uint32_t up = sp_tile_count(n, SP_PANEL_ROWS) * SP_PANEL_ROWS;
     const bool packed = op->out.q_at != SP_ABSENT, rows = op->out.rows_at != SP_ABSENT;
-    sp_act_panel panel = {0};
-    if (packed) panel = sp_act_panel_at(run, &op->out, run->batch.tokens, product->first / SP_TOKENS);
+    const sp_extent all = sp_all_rows(run);
+    const sp_act_panel panel = sp_act_panel_at(run, &op->out, all, sp_panel_of(all, product->first));
     for (uint32_t t = 0; t < product->tokens; t++) {
         const float *g = product->y + t * product->ldy;
         float buffer[GATE_MOST];
         float *y = rows ? sp_rows(run, op->out.rows_at) + (size_t)(product->first + t) * op->out.k + column : buffer;
         SP_CALL(run, worker, SP_SLOT_SWIGLU, sp_swiglu_fn)(y, g, g + up, n);
-        if (packed) sp_act_quantise(run, worker, &panel, t, column, y, n);
+        if (packed && !panel.rowwise) sp_act_quantise(run, worker, &panel, t, column, y, n);
     }
+    if (packed && panel.rowwise)
+        sp_act_arrive(run, worker, &op->out, product->first, product->tokens, gate_tiles(op, run));
 }
 
 void sp_gate_up_tile(const sp_gate_up *op, sp_run *run, uint32_t tile, const sp_worker *worker) {
@@ -71,7 +82,14 @@ void sp_gate_up_tile(const sp_gate_up *op, sp_run *run, uint32_t tile, const sp_
     sp_tile_weights weights = {0};
     add_panels(&weights, &op->gate, columns);
     add_panels(&weights, &op->up, columns);
-    sp_matmul(run, worker, &op->in, run->batch.tokens, &weights, activate, op, &columns);
+    const sp_matmul m = {.in = &op->in,
+                         .rows = sp_all_rows(run),
+                         .weights = &weights,
+                         .epilogue = activate,
+                         .op = op,
+                         .tile = &columns,
+                         .turn = tile};
+    sp_matmul_run(run, worker, &m);
 }
 
 // ---- logits
@@ -97,5 +115,7 @@ void sp_logits_tile(const sp_logits *op, sp_run *run, uint32_t tile, const sp_wo
     const sp_range rows = sp_tile_range(op->weight.rows, LOGITS_ROWS, tile);
     sp_tile_weights weights = {0};
     add_panels(&weights, &op->weight, rows);
-    sp_matmul(run, worker, &op->in, run->batch.logit_count, &weights, copy_rows, op, &rows);
+    const sp_matmul m = {
+        .in = &op->in, .rows = sp_logit_rows(run), .weights = &weights, .epilogue = copy_rows, .op = op, .tile = &rows};
+    sp_matmul_run(run, worker, &m);
 }

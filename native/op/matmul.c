@@ -3,10 +3,8 @@
 
 #include <assert.h>
 
-// Scratch of a tile: the product, then (float weights) the expanded strips.
 size_t sp_matmul_scratch_bytes(uint32_t max_tokens) {
-    const size_t column = SP_PANEL_ROWS * sizeof(float);
-    return SP_TILE_PANELS * column * ((size_t)max_tokens + SP_K_BLOCK);
+    return (size_t)SP_TILE_PANELS * SP_PANEL_ROWS * sizeof(float) * max_tokens + SP_MATMUL_ROOM;
 }
 
 void sp_tile_weights_add(sp_tile_weights *tile, const sp_linear *linear, uint32_t first, uint32_t last) {
@@ -33,8 +31,6 @@ void sp_gemm_f(const sp_run *run, const sp_worker *worker, sp_slot slot, sp_gemm
         }
     }
 }
-
-static bool is_float(const sp_linear *linear) { return sp_format_get(linear->layout.format)->block == 1; }
 
 static void grouped_panel(const sp_run *run, const sp_worker *worker, const sp_linear *linear, uint32_t panel,
                           const sp_act_panel *act, float *y, size_t ldy) {
@@ -102,23 +98,24 @@ static uint32_t run_end(const sp_tile_weights *tile, uint32_t first) {
     return last;
 }
 
-void sp_matmul(const sp_run *run, const sp_worker *worker, const sp_act *in, uint32_t tokens,
-               const sp_tile_weights *weights, sp_epilogue epilogue, const void *op, const void *tile) {
+void sp_matmul_run(const sp_run *run, const sp_worker *worker, const sp_matmul *m) {
+    const sp_tile_weights *weights = m->weights;
     const size_t ldy = (size_t)weights->count * SP_PANEL_ROWS;
-    float *y = worker->scratch, *strips = y + tokens * ldy;
+    float *y = worker->scratch, *strips = y + m->rows.tokens * ldy;
     for (uint32_t i = 0; i < weights->count; i = run_end(weights, i)) {
-        if (!is_float(weights->linear[i])) continue;
-        float_panels(run, worker, in, tokens, weights, i, run_end(weights, i), y, ldy, strips);
+        if (!sp_linear_is_float(weights->linear[i])) continue;
+        float_panels(run, worker, m->in, m->rows.tokens, weights, i, run_end(weights, i), y, ldy, strips);
     }
-    for (uint32_t first = 0, p = 0; first < tokens; first += SP_TOKENS, p++) {
-        const uint32_t width = tokens - first < SP_TOKENS ? tokens - first : SP_TOKENS;
-        float *rows = y + first * ldy;
+    const bool rowwise = m->in->smooth.u && m->rows.rowwise > 0;
+    if (rowwise) sp_matmul_rowwise(run, worker, m, y, ldy);
+    for (uint32_t p = rowwise ? sp_panel_of(m->rows, m->rows.rowwise) : 0; p < sp_panels_of(m->rows); p++) {
+        const sp_act_panel act = sp_act_panel_at(run, m->in, m->rows, p);
+        float *rows = y + act.first * ldy;
         for (uint32_t i = 0; i < weights->count; i++) {
-            if (is_float(weights->linear[i])) continue;
-            const sp_act_panel act = sp_act_panel_at(run, in, tokens, p);
+            if (sp_linear_is_float(weights->linear[i])) continue;
             grouped_panel(run, worker, weights->linear[i], weights->panel[i], &act, rows + i * SP_PANEL_ROWS, ldy);
         }
-        const sp_product product = {.y = rows, .ldy = ldy, .first = first, .tokens = width};
-        epilogue(op, run, worker, &product, tile);
+        const sp_product product = {.y = rows, .ldy = ldy, .first = act.first, .tokens = act.width};
+        m->epilogue(m->op, run, worker, &product, m->tile);
     }
 }

@@ -6,12 +6,16 @@
 //   embed      tokens -> x, and the rope table of the batch's positions
 //   norm       x -> h (normalised, quantised and packed)
 //   qkv        h -> q (rotated and scaled), K and V straight into their pages
-//   attention  q, pages -> h2 (quantised and packed per head)
-//   pack       rows -> panels, only where heads and quantisation groups do not line up
+//   attention  q, pages -> h2 (quantised and packed)
 //   project    h -> x += W h
 //   gate_up    h -> h3 (activation, quantised and packed)
 //   logits     h -> rows of logits
 //   observe    rows -> the largest |x| of each column: calibration alone has such steps
+//
+// Classes: of a batch's rows the first `rowwise` are computed in the rowwise class wherever a linear layer has that
+// form, the others in the grouped one (DESIGN §4; kernel/families.h has both products). No panel of tokens and no span
+// holds both. A whole row is needed to quantise with one scale: where an operator's tiles make parts of rows, they
+// leave float32 rows, and whoever adds the last part of a panel quantises it.
 #pragma once
 
 #include <stdatomic.h>
@@ -29,18 +33,34 @@
 #define SP_TILE_PANELS 32  // weight panels that one tile may combine: heads of up to 512, odd ones up to 256
 #define SP_K_BLOCK 1024    // k of the float32 strips that float weights are expanded to
 
-// A weight matrix in packed panels.
+// A weight matrix in packed panels. Its rowwise form is made from them, panel by panel, with one scale for each row.
 typedef struct sp_linear {
     const uint8_t *panels;
     sp_panel_layout layout;
     uint32_t rows;
+    const float *inv, *scale;  // [rows, padded to 16]: 127 / the largest |w * s| of a row, and its inverse; or NULL
 } sp_linear;
 
+// How the rowwise class treats the columns of a linear layer's input: weights are multiplied by s, activations by
+// u = 1 / s; outlier columns have s = u = 0 and are added in float32. All its readers share it.
+typedef struct sp_smooth {
+    const float *s, *u;       // [k]; NULL: this input has no rowwise form
+    const int32_t *outliers;  // ascending
+    uint32_t outlier_count;   // up to SP_OUTLIERS
+} sp_smooth;
+
+#define SP_OUTLIERS 64
+
 // An activation matrix [tokens][k] in the arena: float32 rows, int8 panels, or both; SIZE_MAX marks an absent part.
+// Panels of the rowwise rows come first and are 16 wide whatever they hold; those of the grouped rows follow.
 typedef struct sp_act {
     size_t k;
-    size_t rows_at;                     // float32 [tokens][k]
-    size_t q_at, d_at, neg_at, sum_at;  // panels of 16 tokens: [k/4][width][4] int8; [k/32][width] of each other
+    size_t rows_at;             // float32 [tokens][k]
+    size_t q_at;                // panels of 16 tokens: [k/4][width][4] int8
+    size_t d_at, neg_at, sum_at;                  // grouped rows: [k/32][width] of each, panel by panel
+    size_t scale_at, row_neg_at, outliers_at;     // rowwise rows: [tokens] of each, float32 [tokens][outlier_count]
+    size_t arrived_at;                            // a counter for each panel, where tiles make parts of rows
+    sp_smooth smooth;
 } sp_act;
 
 #define SP_ABSENT SIZE_MAX
@@ -59,7 +79,8 @@ typedef struct sp_batch {
     uint32_t span_count;
     const int32_t *logit_rows;  // rows whose logits are wanted
     uint32_t logit_count;
-    float *logits;  // [logit_count][vocabulary]
+    float *logits;     // [logit_count][vocabulary]
+    uint32_t rowwise;  // leading rows that are computed in the rowwise class; a span begins behind them
 } sp_batch;
 
 // What every operator sees during one run.
@@ -102,10 +123,6 @@ typedef struct sp_attention {
     size_t partial_at;  // arrival counters and partial results of split spans: sp_attention_partial_bytes
 } sp_attention;
 
-typedef struct sp_pack {
-    sp_act act;  // has rows and panels
-} sp_pack;
-
 typedef struct sp_project {
     sp_linear weight;
     sp_act in;
@@ -135,7 +152,6 @@ SP_OPERATOR(embed)
 SP_OPERATOR(norm)
 SP_OPERATOR(qkv)
 SP_OPERATOR(attention)
-SP_OPERATOR(pack)
 SP_OPERATOR(project)
 SP_OPERATOR(gate_up)
 SP_OPERATOR(logits)
@@ -167,15 +183,38 @@ static inline void (*sp_kernel_use(const sp_run *run, const sp_worker *worker, s
 
 static inline float *sp_rows(const sp_run *run, size_t at) { return (float *)(void *)(run->arena + at); }
 
-// Panel p of an activation matrix of `tokens` tokens: how many tokens it holds and where its planes are.
+// The rows of an activation matrix: all of them, and the leading ones of the rowwise class.
+typedef struct sp_extent {
+    uint32_t tokens, rowwise;
+} sp_extent;
+
+static inline sp_extent sp_all_rows(const sp_run *run) { return (sp_extent){run->batch.tokens, run->batch.rowwise}; }
+static inline sp_extent sp_logit_rows(const sp_run *run) { return (sp_extent){run->batch.logit_count, 0}; }
+
+// Their panels of tokens, none of which holds both classes: how many, and which one holds a row.
+uint32_t sp_panels_of(sp_extent rows);
+uint32_t sp_panel_of(sp_extent rows, uint32_t row);
+
+// Panel p of an activation matrix: its rows and where its planes are.
 typedef struct sp_act_panel {
-    uint32_t width;
+    uint32_t first, width;
+    bool rowwise;    // its rows are of that class, and the matrix has that form
     int8_t *q;
-    float *d, *sum;
+    float *d, *sum;  // rowwise: d is [width], there is no sum
     int32_t *neg;
 } sp_act_panel;
-sp_act_panel sp_act_panel_at(const sp_run *run, const sp_act *act, uint32_t tokens, uint32_t p);
+sp_act_panel sp_act_panel_at(const sp_run *run, const sp_act *act, sp_extent rows, uint32_t p);
 
-// Quantises columns [column, column + n) of token t of a panel from x; column and n are multiples of 32.
+// Quantises columns [column, column + n) of token t of a grouped panel; column and n are multiples of 32.
 void sp_act_quantise(const sp_run *run, const sp_worker *worker, const sp_act_panel *panel, uint32_t t, size_t column,
                      const float *x, size_t n);
+
+// Quantises a whole row of token t of a panel of either class.
+void sp_act_quantise_row(const sp_run *run, const sp_worker *worker, const sp_act *act, const sp_act_panel *panel,
+                         uint32_t t, const float *x);
+
+// For tiles that make parts of rows: forget what has arrived; one part of rows [first, first + n) has arrived among
+// the float32 rows. Whoever brings the last of the `whole` parts of a panel's rows makes its int8 form.
+void sp_act_arrive_reset(const sp_run *run, const sp_act *act);
+void sp_act_arrive(const sp_run *run, const sp_worker *worker, const sp_act *act, uint32_t first, uint32_t n,
+                   uint32_t whole);

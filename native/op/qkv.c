@@ -81,5 +81,11 @@ void sp_qkv_tile(const sp_qkv *op, sp_run *run, uint32_t index, const sp_worker 
     sp_tile_weights weights = {0};
     sp_tile_weights_add(&weights, &op->weights[tile.matrix], tile.rows.first / SP_PANEL_ROWS,
                         sp_tile_count(tile.rows.last, SP_PANEL_ROWS));
-    sp_matmul(run, worker, &op->in, run->batch.tokens, &weights, rotate_and_store, op, &tile);
+    const sp_matmul m = {.in = &op->in,
+                         .rows = sp_all_rows(run),
+                         .weights = &weights,
+                         .epilogue = rotate_and_store,
+                         .op = op,
+                         .tile = &tile};
+    sp_matmul_run(run, worker, &m);
 }

@@ -2,6 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """The only crossing between Python and the C engine: one extension, assembled from the parts below."""
 
+from array import array as _array
 from collections.abc import Sequence as _Sequence
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -6,12 +6,22 @@ from libc.stdlib cimport free as c_free, malloc as c_malloc
 cdef extern from "op/op.h":
     enum:
         SP_COUNTERS
+        SP_OUTLIERS
+        SP_ROWWISE_K
     ctypedef struct sp_linear:
         const uint8_t *panels
         sp_panel_layout layout
         uint32_t rows
+        const float *inv
+        const float *scale
+    ctypedef struct sp_smooth:
+        const float *s
+        const float *u
+        const int32_t *outliers
+        uint32_t outlier_count
     ctypedef struct sp_act:
-        size_t k, rows_at, q_at, d_at, neg_at, sum_at
+        size_t k, rows_at, q_at, d_at, neg_at, sum_at, scale_at, row_neg_at, outliers_at, arrived_at
+        sp_smooth smooth
     ctypedef struct sp_span:
         uint32_t row0, rows
         int32_t start
@@ -25,6 +35,7 @@ cdef extern from "op/op.h":
         const int32_t *logit_rows
         uint32_t logit_count
         float *logits
+        uint32_t rowwise
     ctypedef struct sp_embed:
         sp_linear table
         size_t x_at, cos_at, sin_at
@@ -47,8 +58,6 @@ cdef extern from "op/op.h":
         sp_act out
         uint32_t layer, heads, kv_heads, head_dim
         size_t partial_at
-    ctypedef struct sp_pack:
-        sp_act act
     ctypedef struct sp_project:
         sp_linear weight
         sp_act in_ "in"
@@ -69,7 +78,7 @@ cdef extern from "op/op.h":
 
 cdef extern from "exec/program.h":
     ctypedef enum sp_op_kind:
-        SP_OP_EMBED, SP_OP_NORM, SP_OP_QKV, SP_OP_ATTENTION, SP_OP_PACK, SP_OP_PROJECT, SP_OP_GATE_UP, SP_OP_LOGITS
+        SP_OP_EMBED, SP_OP_NORM, SP_OP_QKV, SP_OP_ATTENTION, SP_OP_PROJECT, SP_OP_GATE_UP, SP_OP_LOGITS
         SP_OP_OBSERVE
         SP_OP_COUNT
     ctypedef union sp_step_u:
@@ -77,7 +86,6 @@ cdef extern from "exec/program.h":
         sp_norm norm
         sp_qkv qkv
         sp_attention attention
-        sp_pack pack
         sp_project project
         sp_gate_up gate_up
         sp_logits logits
@@ -105,23 +113,20 @@ def attention_partial_bytes(*, heads: int, kv_heads: int, head_dim: int, workers
 
 cdef sp_linear as_linear(linear) except *:
     cdef sp_linear out
-    address, format, k, rows = linear
+    address, format, k, rows, inv, scale = linear
     out.panels = <const uint8_t *><size_t>address
     out.layout = layout_of(format, k)
     out.rows = rows
-    return out
-
-
-cdef sp_act as_act(act) except *:
-    cdef sp_act out
-    out.k = act[0]
-    at = [<size_t>(-1) if value < 0 else value for value in act[1:]]
-    out.rows_at, out.q_at, out.d_at, out.neg_at, out.sum_at = at
+    out.inv, out.scale = <const float *><size_t>inv, <const float *><size_t>scale
     return out
 
 
 cdef class Program:
     """A native program over one arena, for one model.
+
+    A linear layer is (address of panels, format, k, rows, addresses of `inv` and `scale` or 0). An activation matrix is
+    k, then offsets: rows; int8 values; scales, negated sums and scaled sums of grouped rows; scales, negated sums and
+    outliers of rowwise rows; counters; then the addresses of s and u, or 0, and the outlier columns.
 
     Keeps its pool, pages and `owner` (whatever holds the packed weights' memory) alive. One run at a time; `cancel`
     may come from any thread.
@@ -132,6 +137,7 @@ cdef class Program:
     cdef KvPool kv
     cdef object owner
     cdef float *inv_freq
+    cdef list columns  # arrays that steps point into
     cdef sp_kernel_set kernels[SP_KIND_COUNT]
     cdef int32_t vocab
     cdef int32_t max_tokens
@@ -142,7 +148,7 @@ cdef class Program:
                   private_units: bool = False):
         if pool.counters < SP_COUNTERS:
             raise _errors.InvalidParameterError(f"the pool counts {pool.counters} kernels; {SP_COUNTERS} needed")
-        self.pool, self.kv, self.owner = pool, kv, owner
+        self.pool, self.kv, self.owner, self.columns = pool, kv, owner, []
         self.vocab, self.max_tokens, self.context = vocab, max_tokens, context
         # A unit that cores share has workers of its own, at most one each; one that a core has for itself serves it.
         cdef uint32_t bits = tier_bits(tiers)
@@ -158,6 +164,25 @@ cdef class Program:
 
     cdef int add(self, sp_step *step) except -1:
         return check(sp_program_add(self.ptr, step), "adding a step")
+
+    cdef sp_act act(self, act) except *:
+        cdef sp_act out
+        cdef int32_t[::1] columns
+        at = [<size_t>(-1) if value < 0 else value for value in act[1:10]]
+        out.k = act[0]
+        out.rows_at, out.q_at, out.d_at, out.neg_at, out.sum_at = at[:5]
+        out.scale_at, out.row_neg_at, out.outliers_at, out.arrived_at = at[5:]
+        s, u, outliers = act[10:]
+        out.smooth = sp_smooth(<const float *><size_t>s, <const float *><size_t>u, NULL, len(outliers))
+        if s and out.k > SP_ROWWISE_K or len(outliers) > SP_OUTLIERS:
+            raise _errors.InvalidParameterError(f"no rowwise form for {out.k} columns, {len(outliers)} of them outliers")
+        if any(not 0 <= column < out.k for column in outliers):
+            raise _errors.InvalidParameterError(f"an outlier column of {outliers} is outside of {out.k} columns")
+        if outliers:
+            columns = _array("i", outliers)
+            self.columns.append(columns)
+            out.smooth.outliers = &columns[0]
+        return out
 
     def add_embed(self, table, x_at: int, cos_at: int, sin_at: int, inv_freq: _Sequence[float]) -> None:
         """Token ids to rows of x, positions to cosines and sines."""
@@ -176,7 +201,7 @@ cdef class Program:
         """RMS norm of x, or of the rows whose logits are wanted."""
         cdef sp_step step
         step.kind = SP_OP_NORM
-        step.u.norm = sp_norm(<const float *><size_t>weight, eps, x_at, as_act(out), gather)
+        step.u.norm = sp_norm(<const float *><size_t>weight, eps, x_at, self.act(out), gather)
         self.add(&step)
 
     def add_qkv(self, linear, act, q_at: int, cos_at: int, sin_at: int, layer: int, head_dim: int,
@@ -187,7 +212,7 @@ cdef class Program:
         step.kind = SP_OP_QKV
         for i in range(3):
             step.u.qkv.weights[i] = as_linear(linear[i])
-        step.u.qkv.in_ = as_act(act)
+        step.u.qkv.in_ = self.act(act)
         step.u.qkv.q_at, step.u.qkv.cos_at, step.u.qkv.sin_at = q_at, cos_at, sin_at
         step.u.qkv.layer, step.u.qkv.head_dim, step.u.qkv.q_scale = layer, head_dim, q_scale
         self.add(&step)
@@ -196,51 +221,45 @@ cdef class Program:
         """Attention; `heads` is (query heads, key/value heads, head size)."""
         cdef sp_step step
         step.kind = SP_OP_ATTENTION
-        step.u.attention = sp_attention(q_at, as_act(out), layer, heads[0], heads[1], heads[2], partial_at)
-        self.add(&step)
-
-    def add_pack(self, act) -> None:
-        """Rows to panels."""
-        cdef sp_step step
-        step.kind = SP_OP_PACK
-        step.u.pack = sp_pack(as_act(act))
+        step.u.attention = sp_attention(q_at, self.act(out), layer, heads[0], heads[1], heads[2], partial_at)
         self.add(&step)
 
     def add_project(self, linear, act, x_at: int) -> None:
         """x += W h."""
         cdef sp_step step
         step.kind = SP_OP_PROJECT
-        step.u.project = sp_project(as_linear(linear), as_act(act), x_at)
+        step.u.project = sp_project(as_linear(linear), self.act(act), x_at)
         self.add(&step)
 
     def add_gate_up(self, gate, up, act, out) -> None:
         """silu(gate h) * (up h)."""
         cdef sp_step step
         step.kind = SP_OP_GATE_UP
-        step.u.gate_up = sp_gate_up(as_linear(gate), as_linear(up), as_act(act), as_act(out))
+        step.u.gate_up = sp_gate_up(as_linear(gate), as_linear(up), self.act(act), self.act(out))
         self.add(&step)
 
     def add_logits(self, linear, act) -> None:
         """Logits of the wanted rows."""
         cdef sp_step step
         step.kind = SP_OP_LOGITS
-        step.u.logits = sp_logits(as_linear(linear), as_act(act))
+        step.u.logits = sp_logits(as_linear(linear), self.act(act))
         self.add(&step)
 
     def add_observe(self, act, peaks: int) -> None:
         """Raises float32 [k] at address `peaks` to the largest |x| of each column; the memory is the caller's."""
         cdef sp_step step
         step.kind = SP_OP_OBSERVE
-        step.u.observe = sp_observe(as_act(act), <float *><size_t>peaks)
+        step.u.observe = sp_observe(self.act(act), <float *><size_t>peaks)
         self.add(&step)
 
     def run(self, const int32_t[::1] ids not None, const int32_t[::1] positions not None,
             const int32_t[:, ::1] spans not None, const int32_t[::1] pages not None,
-            const int32_t[::1] logit_rows not None, float[:, ::1] logits not None) -> None:
+            const int32_t[::1] logit_rows not None, float[:, ::1] logits not None, rowwise: int = 0) -> None:
         """One forward pass, with the GIL released.
 
         ids, positions: int32 [tokens]. spans: int32 [n][4] of first row, rows, first position, and where the span's
         block table begins in `pages`. logit_rows: int32 [m], rows whose logits go to logits: float32 [m][vocab].
+        rowwise: leading rows to compute in the rowwise class, where layers have one; a span begins behind them.
         Raises InvalidParameterError for anything out of range, CancelledError after `cancel`.
         """
         cdef sp_batch batch
@@ -266,9 +285,9 @@ cdef class Program:
         if list == NULL:
             raise _errors.OutOfMemoryError("no memory for the batch")
         try:
-            self.fill_spans(list, positions, spans, pages)
+            self.fill_spans(list, positions, spans, pages, rowwise)
             batch = sp_batch(tokens, &ids[0], &positions[0], list, count,
-                             wanted, logit_rows.shape[0], out)
+                             wanted, logit_rows.shape[0], out, rowwise)
             with nogil:
                 status = sp_program_run(self.ptr, &batch)
             check(status, "the forward pass")
@@ -276,8 +295,9 @@ cdef class Program:
             c_free(list)
 
     cdef int fill_spans(self, sp_span *list, const int32_t[::1] positions, const int32_t[:, ::1] spans,
-                        const int32_t[::1] pages) except -1:
+                        const int32_t[::1] pages, int64_t rowwise) except -1:
         cdef Py_ssize_t i, j, row = 0
+        cdef bint cut = rowwise == positions.shape[0]
         cdef int64_t rows, start, at, blocks
         for i in range(spans.shape[0]):
             rows, start, at = spans[i, 1], spans[i, 2], spans[i, 3]
@@ -293,7 +313,10 @@ cdef class Program:
             for j in range(blocks):
                 self.kv.held(pages[at + j])
             list[i] = sp_span(row, rows, start, &pages[at])
+            cut = cut or row == rowwise
             row += rows
+        if not cut:
+            raise _errors.InvalidParameterError(f"run: no span begins at row {rowwise}, where the class changes")
         if row != positions.shape[0]:
             raise _errors.InvalidParameterError(f"run: spans cover {row} of {positions.shape[0]} rows")
         return 0

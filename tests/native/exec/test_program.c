@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: a whole small model run by several workers gives one worker's bits, and cancelling ends a run early and
-// leaves no trace. Under ThreadSanitizer this is the test that the operators share memory properly.
+// Programs: a whole small model, in either class, run by several workers gives one worker's bits, and cancelling ends a
+// run early and leaves no trace. Under ThreadSanitizer this is the test that the operators share memory properly.
 #include "exec/program.h"
 
 #include <pthread.h>
@@ -21,13 +21,17 @@ enum {
     BATCH = 128,
     PAGES = 8,
     CONTEXT_PAGES = 3,
-    STEPS = 9,
+    STEPS = 8,
+    OUTLIERS = 2,
 };
 
 // One layer of random weights, and a program over them.
 typedef struct model {
     sp_rig_matrix embedding, q, k, v, o, gate, up, down;
     float norm[D], inv_freq[HEAD / 2], peaks[FF];
+    float s[FF], u[FF];  // smoothing of every input: those of fewer columns read its beginning
+    int32_t outliers[OUTLIERS];
+    sp_smooth smooth;  // all zero where the model has no rowwise form
     sp_pool *pool;
     sp_kv *kv;
     sp_program *program;
@@ -43,12 +47,16 @@ static size_t take(model *m, size_t bytes) {
 static sp_act act(model *m, size_t k) {
     const size_t plane = BATCH * (k / SP_GROUP) * sizeof(float);
     sp_act made = {.k = k, .rows_at = take(m, BATCH * k * sizeof(float))};
-    made.q_at = take(m, BATCH * k);
+    made.q_at = take(m, (BATCH + SP_TOKENS) * k);
     made.d_at = take(m, plane), made.neg_at = take(m, plane), made.sum_at = take(m, plane);
+    made.scale_at = take(m, BATCH * sizeof(float)), made.row_neg_at = take(m, BATCH * sizeof(int32_t));
+    made.outliers_at = take(m, BATCH * OUTLIERS * sizeof(float));
+    made.smooth = m->smooth;
+    made.arrived_at = take(m, (BATCH / SP_TOKENS + 1) * sizeof(atomic_uint));
     return made;
 }
 
-static void make_weights(model *m, sp_format format) {
+static void make_weights(model *m, sp_format format, bool rowwise) {
     m->embedding = sp_rig_matrix_make(format, VOCAB, D, 1);
     m->q = sp_rig_matrix_make(format, HEADS * HEAD, D, 2);
     m->k = sp_rig_matrix_make(format, KV_HEADS * HEAD, D, 3);
@@ -57,6 +65,13 @@ static void make_weights(model *m, sp_format format) {
     m->gate = sp_rig_matrix_make(format, FF, D, 6);
     m->up = sp_rig_matrix_make(format, FF, D, 7);
     m->down = sp_rig_matrix_make(format, D, FF, 8);
+    if (rowwise) {
+        sp_rig_columns(m->s, m->u, m->outliers, D, OUTLIERS, 10);
+        for (int i = D; i < FF; i++) m->s[i] = m->u[i] = 1.0f;
+        m->smooth = (sp_smooth){m->s, m->u, m->outliers, OUTLIERS};
+        sp_rig_matrix *const linear[] = {&m->q, &m->k, &m->v, &m->o, &m->gate, &m->up, &m->down};
+        for (size_t i = 0; i < sizeof linear / sizeof *linear; i++) sp_rig_matrix_smooth(linear[i], &m->smooth);
+    }
     sp_fill_floats(m->norm, D, SP_FILL_NORMAL, 9);
     for (int i = 0; i < HEAD / 2; i++) m->inv_freq[i] = 1.0f / (float)(1 << i);
 }
@@ -64,7 +79,9 @@ static void make_weights(model *m, sp_format format) {
 static void add_steps(model *m) {
     const size_t x = take(m, BATCH * D * sizeof(float)), q = take(m, BATCH * HEADS * HEAD * sizeof(float));
     const size_t cos = take(m, BATCH * HEAD / 2 * sizeof(float)), sin = take(m, BATCH * HEAD / 2 * sizeof(float));
-    const sp_act h = act(m, D), a = act(m, HEADS * HEAD), f = act(m, FF), last = act(m, D);
+    const sp_act h = act(m, D), a = act(m, HEADS * HEAD), f = act(m, FF);
+    sp_act last = act(m, D);
+    last.smooth = (sp_smooth){0};
     const size_t partial =
         take(m, sp_attention_partial_bytes(HEADS, KV_HEADS, HEAD, sp_pool_workers(m->pool), BATCH, CONTEXT_PAGES));
     const sp_norm norm = {.weight = m->norm, .eps = 1e-5f, .x_at = x, .out = h};
@@ -75,7 +92,6 @@ static void add_steps(model *m) {
         {SP_OP_NORM, {.norm = norm}},
         {SP_OP_QKV, {.qkv = {{m->q.linear, m->k.linear, m->v.linear}, h, q, cos, sin, 0, HEAD, 0.36f}}},
         {SP_OP_ATTENTION, {.attention = {q, a, 0, HEADS, KV_HEADS, HEAD, partial}}},
-        {SP_OP_PACK, {.pack = {a}}},
         {SP_OP_PROJECT, {.project = {m->o.linear, a, x}}},
         {SP_OP_NORM, {.norm = norm}},
         {SP_OP_GATE_UP, {.gate_up = {m->gate.linear, m->up.linear, h, f}}},
@@ -91,9 +107,9 @@ static void add_steps(model *m) {
     for (int i = 0; i < 3; i++) SP_CHECK_INT(sp_program_add(m->program, &tail[i]), SP_OK);
 }
 
-static void open(model *m, sp_format format, uint32_t workers) {
+static void open(model *m, sp_format format, bool rowwise, uint32_t workers) {
     *m = (model){0};
-    make_weights(m, format);
+    make_weights(m, format, rowwise);
     sp_pool_config config = sp_pool_config_default();
     config.cores = workers, config.counters = SP_COUNTERS, config.pin = false;
     SP_CHECK_INT(sp_pool_create(&m->pool, &config), SP_OK);
@@ -111,8 +127,8 @@ static void close(model *m) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_rig_matrix_free(all[i]);
 }
 
-// Runs tokens of up to two sequences, each with its own pages; logits of all rows.
-static sp_status run(model *m, const sp_span *spans, uint32_t count, float *logits) {
+// Runs tokens of up to two sequences, each with its own pages, the first `rowwise` as prompts; logits of all rows.
+static sp_status run(model *m, const sp_span *spans, uint32_t count, uint32_t rowwise, float *logits) {
     int32_t ids[BATCH], positions[BATCH], rows[BATCH];
     uint32_t n = 0;
     for (uint32_t s = 0; s < count; s++) {
@@ -122,7 +138,7 @@ static sp_status run(model *m, const sp_span *spans, uint32_t count, float *logi
             rows[n] = (int32_t)n;
         }
     }
-    const sp_batch batch = {n, ids, positions, spans, count, rows, n, logits};
+    const sp_batch batch = {n, ids, positions, spans, count, rows, n, logits, rowwise};
     return sp_program_run(m->program, &batch);
 }
 
@@ -130,17 +146,20 @@ static sp_status run(model *m, const sp_span *spans, uint32_t count, float *logi
 static void talk(model *m, float *logits) {
     int32_t first[CONTEXT_PAGES], second[CONTEXT_PAGES];
     for (int i = 0; i < CONTEXT_PAGES; i++) first[i] = sp_kv_alloc(m->kv), second[i] = sp_kv_alloc(m->kv);
-    const sp_span steps[][2] = {
-        {{0, 120, 0, first}, {0}},
-        {{0, 1, 120, first}, {1, 40, 0, second}},
-        {{0, 1, 121, first}, {1, 1, 40, second}},
-        {{0, 20, 122, first}, {20, 1, 41, second}},
-        {{0, 1, 142, first}, {0}},
+    const struct {
+        sp_span spans[2];
+        uint32_t prompt;
+    } steps[] = {
+        {{{0, 120, 0, first}, {0}}, 120},
+        {{{0, 40, 0, second}, {40, 1, 120, first}}, 40},
+        {{{0, 1, 121, first}, {1, 1, 40, second}}, 0},
+        {{{0, 20, 122, first}, {20, 1, 41, second}}, 20},
+        {{{0, 1, 142, first}, {0}}, 0},
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        const uint32_t count = steps[i][1].rows > 0 ? 2 : 1;
-        SP_CHECK_INT(run(m, steps[i], count, logits), SP_OK);
-        logits += (steps[i][0].rows + steps[i][1].rows) * VOCAB;
+        const sp_span *spans = steps[i].spans;
+        SP_CHECK_INT(run(m, spans, spans[1].rows > 0 ? 2 : 1, steps[i].prompt, logits), SP_OK);
+        logits += (spans[0].rows + spans[1].rows) * VOCAB;
     }
     for (int i = 0; i < CONTEXT_PAGES; i++) sp_kv_release(m->kv, first[i]), sp_kv_release(m->kv, second[i]);
 }
@@ -148,21 +167,23 @@ static void talk(model *m, float *logits) {
 enum { TALK = (120 + 41 + 2 + 21 + 1) * VOCAB };
 
 SP_TEST(exec_program_gives_the_same_bits_with_any_workers) {
-    static const sp_format formats[] = {SP_F32, SP_BF16, SP_Q4_0, SP_Q8_0};
+    static const sp_format formats[] = {SP_F32, SP_BF16, SP_Q4_0, SP_Q8_0, SP_Q4_1};
     static float want[TALK], got[TALK];
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        const bool rowwise = !sp_rig_is_float(formats[f]) && formats[f] != SP_Q4_0;
         for (uint32_t workers = 1; workers <= 5; workers += 2) {
             model m;
-            open(&m, formats[f], workers);
-            sp_test_label("%s workers=%u", sp_format_get(formats[f])->name, workers);
+            open(&m, formats[f], rowwise, workers);
+            sp_test_label("%s rowwise=%d workers=%u", sp_format_get(formats[f])->name, rowwise, workers);
             for (int again = 0; again < 3; again++) {
                 talk(&m, workers == 1 && again == 0 ? want : got);
                 if (workers > 1 || again > 0) SP_CHECK_FLOATS(got, want, TALK);
             }
-            uint64_t counts[SP_SLOT_COUNT], ns[SP_OP_COUNT];
+            uint64_t counts[SP_COUNTERS], ns[SP_OP_COUNT];
             sp_pool_counts(m.pool, counts);
             sp_program_times(m.program, ns);
             SP_CHECK(counts[SP_SLOT_SOFTMAX] > 0 && counts[SP_SLOT_MERGE] > 0);
+            SP_CHECK_INT(counts[SP_SLOT_GEMM_Q8R] > 0, rowwise);
             for (int op = 0; op < SP_OP_COUNT; op++) SP_CHECK(ns[op] > 0 && sp_op_name((sp_op_kind)op)[0] != 0);
             close(&m);
         }
@@ -183,17 +204,17 @@ static void *nag(void *ctx) {
 SP_TEST(exec_program_cancelled_leaves_no_trace) {
     static float want[BATCH * VOCAB], got[BATCH * VOCAB];
     model m;
-    open(&m, SP_Q8_0, 3);
+    open(&m, SP_Q8_0, true, 3);
     int32_t pages[CONTEXT_PAGES];
     for (int i = 0; i < CONTEXT_PAGES; i++) pages[i] = sp_kv_alloc(m.kv);
     const sp_span span = {0, BATCH, 0, pages};
-    SP_CHECK_INT(run(&m, &span, 1, want), SP_OK);
+    SP_CHECK_INT(run(&m, &span, 1, BATCH, want), SP_OK);
     nagging n = {.program = m.program};
     pthread_t thread;
     SP_REQUIRE(pthread_create(&thread, NULL, nag, &n) == 0);
     int cancelled = 0;
     for (int i = 0; i < 50; i++) {
-        const sp_status status = run(&m, &span, 1, got);
+        const sp_status status = run(&m, &span, 1, BATCH, got);
         SP_CHECK(status == SP_OK || status == SP_ERR_CANCELLED);
         if (status == SP_OK) SP_CHECK_FLOATS(got, want, BATCH * VOCAB);
         cancelled += status == SP_ERR_CANCELLED;
@@ -202,7 +223,7 @@ SP_TEST(exec_program_cancelled_leaves_no_trace) {
     pthread_join(thread, NULL);
     SP_CHECK(cancelled > 0);
     sp_program_cancel(m.program);  // there is nothing to cancel, and the next run is not affected
-    SP_CHECK_INT(run(&m, &span, 1, got), SP_OK);
+    SP_CHECK_INT(run(&m, &span, 1, BATCH, got), SP_OK);
     SP_CHECK_FLOATS(got, want, BATCH * VOCAB);
     close(&m);
 }

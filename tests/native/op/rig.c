@@ -66,8 +66,10 @@ void sp_rig_close(sp_rig *rig) {
     sp_free(rig->worker.scratch);
 }
 
+static sp_extent extent(const sp_rig *rig, uint32_t tokens) { return (sp_extent){tokens, rig->run.batch.rowwise}; }
+
 sp_act sp_rig_act(sp_rig *rig, uint32_t tokens, size_t k, bool rows, bool panels, uint64_t seed) {
-    sp_act act = {k, SP_ABSENT, SP_ABSENT, SP_ABSENT, SP_ABSENT, SP_ABSENT};
+    sp_act act = {.k = k, .rows_at = SP_ABSENT, .q_at = SP_ABSENT, .arrived_at = SP_ABSENT};
     if (rows) {
         act.rows_at = sp_rig_take(rig, tokens * k * sizeof(float));
         sp_fill_floats(sp_rows(&rig->run, act.rows_at), tokens * k, SP_FILL_NORMAL, seed);
@@ -78,13 +80,49 @@ sp_act sp_rig_act(sp_rig *rig, uint32_t tokens, size_t k, bool rows, bool panels
         act.d_at = sp_rig_take(rig, plane);
         act.neg_at = sp_rig_take(rig, plane);
         act.sum_at = sp_rig_take(rig, plane);
+        act.arrived_at = sp_rig_take(rig, sp_panels_of(extent(rig, tokens)) * sizeof(atomic_uint));
     }
     return act;
 }
 
+void sp_rig_columns(float *s, float *u, int32_t *columns, size_t k, uint32_t outliers, uint64_t seed) {
+    for (size_t i = 0; i < k; i++) {
+        s[i] = sp_random_float(&seed, 0.25f, 4.0f);
+        u[i] = 1.0f / s[i];
+    }
+    for (uint32_t i = 0; i < outliers; i++) {
+        columns[i] = (int32_t)((2 * i + 1) * k / (2 * outliers));
+        s[columns[i]] = u[columns[i]] = 0.0f;
+    }
+}
+
+void sp_rig_smooth(sp_rig *rig, sp_act *act, uint32_t tokens, uint32_t outliers, uint64_t seed) {
+    const uint32_t rowwise = rig->run.batch.rowwise, padded = (rowwise + 15) / 16 * 16;
+    act->q_at = sp_rig_take(rig, (padded + tokens - rowwise) * act->k);
+    act->scale_at = sp_rig_take(rig, rowwise * sizeof(float));
+    act->row_neg_at = sp_rig_take(rig, rowwise * sizeof(int32_t));
+    act->outliers_at = sp_rig_take(rig, rowwise * outliers * sizeof(float));
+    float *s = sp_rows(&rig->run, sp_rig_take(rig, act->k * sizeof *s));
+    float *u = sp_rows(&rig->run, sp_rig_take(rig, act->k * sizeof *u));
+    int32_t *columns = (int32_t *)(void *)(rig->run.arena + sp_rig_take(rig, outliers * sizeof *columns));
+    sp_rig_columns(s, u, columns, act->k, outliers, seed);
+    act->smooth = (sp_smooth){.s = s, .u = u, .outliers = columns, .outlier_count = outliers};
+}
+
+void sp_rig_pack(sp_rig *rig, const sp_act *act, uint32_t tokens) {
+    for (uint32_t p = 0; p < sp_panels_of(extent(rig, tokens)); p++) {
+        const sp_act_panel panel = sp_act_panel_at(&rig->run, act, extent(rig, tokens), p);
+        for (uint32_t t = 0; t < panel.width; t++) {
+            const float *x = sp_rows(&rig->run, act->rows_at) + (panel.first + t) * act->k;
+            sp_act_quantise_row(&rig->run, &rig->worker, act, &panel, t, x);
+        }
+    }
+}
+
 double sp_rig_packed(const sp_rig *rig, const sp_act *act, uint32_t tokens, uint32_t t, size_t i) {
-    const sp_act_panel panel = sp_act_panel_at(&rig->run, act, tokens, t / SP_TOKENS);
-    const size_t slot = t % SP_TOKENS;
+    const sp_extent rows = extent(rig, tokens);
+    const sp_act_panel panel = sp_act_panel_at(&rig->run, act, rows, sp_panel_of(rows, t));
+    const size_t slot = t - panel.first;
     return (double)panel.q[(i / 4 * panel.width + slot) * 4 + i % 4] *
            (double)panel.d[i / SP_GROUP * panel.width + slot];
 }
@@ -124,9 +162,23 @@ sp_rig_matrix sp_rig_matrix_make(sp_format format, uint32_t rows, size_t k, uint
     return matrix;
 }
 
+void sp_rig_matrix_smooth(sp_rig_matrix *matrix, const sp_smooth *smooth) {
+    const size_t k = matrix->linear.layout.k, rows = matrix->linear.rows, padded = sp_panel_count(rows) * SP_PANEL_ROWS;
+    matrix->inv = sp_alloc(padded, sizeof(float)), matrix->scale = sp_alloc(padded, sizeof(float));
+    for (size_t r = 0; r < rows; r++) {
+        float amax = 0.0f;
+        for (size_t j = 0; j < k; j++) amax = fmaxf(amax, fabsf(matrix->values[r * k + j] * smooth->s[j]));
+        matrix->inv[r] = amax > 0.0f ? 127.0f / amax : 0.0f;
+        matrix->scale[r] = amax / 127.0f;
+    }
+    matrix->linear.inv = matrix->inv, matrix->linear.scale = matrix->scale;
+}
+
 void sp_rig_matrix_free(sp_rig_matrix *matrix) {
     sp_free(matrix->panels);
     sp_free(matrix->values);
+    sp_free(matrix->inv);
+    sp_free(matrix->scale);
 }
 
 bool sp_rig_is_float(sp_format format) { return sp_format_get(format)->block == 1; }

@@ -7,7 +7,7 @@
 
 #include "op/op.h"
 
-enum { SP_RIG_BUFFERS = 16 };
+enum { SP_RIG_BUFFERS = 32 };
 
 typedef struct sp_rig {
     sp_run run;
@@ -32,17 +32,30 @@ size_t sp_rig_take(sp_rig *rig, size_t bytes);
 // A new activation matrix with the wanted forms; its rows, if any, are random.
 sp_act sp_rig_act(sp_rig *rig, uint32_t tokens, size_t k, bool rows, bool panels, uint64_t seed);
 
-// The value that the int8 panels of an activation matrix hold for token t, column i.
+// Gives it a rowwise form: the first rig->run.batch.rowwise rows are of that class. Columns are smoothed at random, and
+// `outliers` of them are left to float32.
+void sp_rig_smooth(sp_rig *rig, sp_act *act, uint32_t tokens, uint32_t outliers, uint64_t seed);
+
+// Random smoothing of k columns, every k / outliers-th an outlier.
+void sp_rig_columns(float *s, float *u, int32_t *columns, size_t k, uint32_t outliers, uint64_t seed);
+
+// Makes the int8 panels of an activation matrix from its rows.
+void sp_rig_pack(sp_rig *rig, const sp_act *act, uint32_t tokens);
+
+// The value that the int8 panels of an activation matrix hold for token t, column i; grouped rows.
 double sp_rig_packed(const sp_rig *rig, const sp_act *act, uint32_t tokens, uint32_t t, size_t i);
 
 // A packed matrix of random values, and those values, float32 [rows][k].
 typedef struct sp_rig_matrix {
     sp_linear linear;
     uint8_t *panels;
-    float *values;
+    float *values, *inv, *scale;
 } sp_rig_matrix;
 
 sp_rig_matrix sp_rig_matrix_make(sp_format format, uint32_t rows, size_t k, uint64_t seed);
+// The scales of its rowwise form, for inputs that are smoothed so.
+void sp_rig_matrix_smooth(sp_rig_matrix *matrix, const sp_smooth *smooth);
+
 void sp_rig_matrix_free(sp_rig_matrix *matrix);
 
 // Whether a format's products take float rows rather than int8 panels.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activation panels: norm and pack put every value, scale and sum where the layout says, for any number of tokens.
+// Activation panels: norm and packing put every value, scale and sum where the layout says, for any number of tokens.
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const size_t WIDTHS[] = {32, 96, 160, 576};
 static void check_panels(const sp_rig *rig, const sp_act *act, uint32_t tokens) {
     for (uint32_t t = 0; t < tokens; t++) {
         const float *x = sp_rows(&rig->run, act->rows_at) + t * act->k;
-        const sp_act_panel panel = sp_act_panel_at(&rig->run, act, tokens, t / SP_TOKENS);
+        const sp_act_panel panel = sp_act_panel_at(&rig->run, act, (sp_extent){tokens, 0}, t / SP_TOKENS);
         const uint32_t slot = t % SP_TOKENS;
         for (size_t g = 0; g < act->k / SP_GROUP; g++) {
             float amax = 0.0f;
@@ -41,11 +41,11 @@ SP_TEST(op_act_pack_fills_panels) {
             for (size_t w = 0; w < sizeof WIDTHS / sizeof *WIDTHS; w++) {
                 sp_rig rig;
                 sp_rig_open(&rig, tier, 1 << 18, 1);
-                const sp_pack op = {.act = sp_rig_act(&rig, TOKENS[n], WIDTHS[w], true, true, n)};
+                const sp_act act = sp_rig_act(&rig, TOKENS[n], WIDTHS[w], true, true, n);
                 rig.run.batch.tokens = TOKENS[n];
                 sp_test_label("%s tokens=%u k=%zu", sp_tier_name(tier), TOKENS[n], WIDTHS[w]);
-                SP_RIG_RUN(pack, &op, &rig);
-                check_panels(&rig, &op.act, TOKENS[n]);
+                sp_rig_pack(&rig, &act, TOKENS[n]);
+                check_panels(&rig, &act, TOKENS[n]);
                 sp_rig_close(&rig);
             }
         }

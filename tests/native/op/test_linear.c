@@ -31,8 +31,7 @@ static double plain(const sp_rig *rig, const sp_act *in, uint32_t tokens, const 
 // A random activation matrix in the form that `format` wants.
 static sp_act input(sp_rig *rig, sp_format format, uint32_t tokens, size_t k) {
     const sp_act act = sp_rig_act(rig, tokens, k, true, !sp_rig_is_float(format), 11);
-    const sp_pack pack = {.act = act};
-    if (!sp_rig_is_float(format)) SP_RIG_RUN(pack, &pack, rig);
+    if (!sp_rig_is_float(format)) sp_rig_pack(rig, &act, tokens);
     return act;
 }
 
@@ -100,7 +99,7 @@ static void gate_up(sp_tier tier, sp_format format, uint32_t tokens, uint32_t ro
             SP_CHECK(fabs(got - g / (1.0 + exp(-g)) * u) <= 1e-5 * (1.0 + g_size) * (1.0 + u_size));
         }
         for (uint32_t r = 0; out.q_at != SP_ABSENT && r < rows; r++) {
-            const sp_act_panel panel = sp_act_panel_at(&rig.run, &out, tokens, t / SP_TOKENS);
+            const sp_act_panel panel = sp_act_panel_at(&rig.run, &out, sp_all_rows(&rig.run), t / SP_TOKENS);
             const double step = (double)panel.d[r / SP_GROUP * panel.width + t % SP_TOKENS];
             const double row = (double)sp_rows(&rig.run, out.rows_at)[t * rows + r];
             SP_CHECK(fabs(sp_rig_packed(&rig, &out, tokens, t, r) - row) <= 0.501 * step);

@@ -8,6 +8,8 @@ bytes, and a step that reads a buffer must find it whole. That knows nothing of 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -15,11 +17,13 @@ from hypothesis import strategies as st
 
 from smepilot import _native
 from smepilot.arch import ModelConfig
-from smepilot.plan import Buffer, ExecutionPlan, PlanLimits, linear_inputs, make_plan
+from smepilot.plan import Buffer, ExecutionPlan, PlanLimits, RowwiseFacts, linear_inputs, make_plan
 from smepilot.runtime.loader import parameters
 
 FLOAT, QUANTISED = ("F32", "F16", "BF16"), ("Q4_0", "Q4_1", "Q8_0")
 LINE = 64
+OUTLIERS = {"qkv": 0, "o": 1, "gate_up": 2, "down": 3}
+"""Outlier columns that the plans here have, where they are rowwise."""
 
 
 def config_of(layers: int, heads: int, kv_heads: int, head_dim: int, d_model: int, d_ff: int) -> ModelConfig:
@@ -42,7 +46,12 @@ def config_of(layers: int, heads: int, kv_heads: int, head_dim: int, d_model: in
 
 
 def plan_of(
-    config: ModelConfig, formats: dict[str, str], limits: PlanLimits, *, observe: bool = False
+    config: ModelConfig,
+    formats: dict[str, str],
+    limits: PlanLimits,
+    *,
+    rowwise: Mapping[str, RowwiseFacts] = MappingProxyType({}),
+    observe: bool = False,
 ) -> ExecutionPlan:
     partial = _native.attention_partial_bytes(
         heads=config.n_heads,
@@ -52,7 +61,7 @@ def plan_of(
         max_spans=limits.max_batch,
         max_blocks=-(-limits.context // 64),
     )
-    return make_plan(config, formats, limits, partial, observe=observe)
+    return make_plan(config, formats, limits, partial, rowwise=rowwise, observe=observe)
 
 
 @st.composite
@@ -72,7 +81,13 @@ def plans(draw: st.DrawFn) -> ExecutionPlan:
         for p in parameters(config)
     }
     limits = PlanLimits(draw(st.integers(1, 600)), draw(st.integers(1, 4096)), draw(st.integers(1, 8)))
-    return plan_of(config, formats, limits, observe=draw(st.booleans()))
+    rowwise = {
+        parameter: RowwiseFacts(0, 0, 0, 0, tuple(range(OUTLIERS[name.rpartition(".")[2]])))
+        for name, readers in linear_inputs(config).items()
+        for parameter in readers
+        if draw(st.integers(0, 3))
+    }
+    return plan_of(config, formats, limits, rowwise=rowwise, observe=draw(st.booleans()))
 
 
 def span(buffer: Buffer) -> tuple[int, int]:
@@ -104,36 +119,80 @@ def test_what_a_step_reads_is_whole(plan: ExecutionPlan) -> None:
 
 @given(plans())
 def test_buffers_hold_what_is_written(plan: ExecutionPlan) -> None:
-    """Rows, then panels with their three planes, for whole panels of 16 tokens, inside the buffer and the arena."""
+    """Rows, panels with their planes, rowwise planes, counters: one after the other, inside the buffer and the arena.
+
+    Both classes may stand in one batch: then a panel of each may be only partly used.
+    """
     tokens = -(-plan.limits.max_batch // 16) * 16
     for buffer in plan.buffers.values():
         begin, end = span(buffer)
         assert 0 <= begin <= end <= plan.arena_bytes
         assert begin % LINE == 0
-        if buffer.rows_at is not None:
-            assert buffer.rows_at + 4 * tokens * buffer.k <= (end if buffer.panels_at is None else buffer.panels_at)
-        if buffer.panels_at is not None:
-            assert buffer.k % 32 == 0
-            assert buffer.panels_at % LINE == 0
-            assert buffer.panels_at + tokens * (buffer.k + 3 * 4 * buffer.k // 32) <= end
+        k = buffer.k
+        q_tokens = tokens if buffer.rowwise_at is None else tokens + 16
+        needs = [
+            (buffer.rows_at, 4 * tokens * k),
+            (buffer.panels_at, q_tokens * k + 12 * tokens * k // 32),
+            (buffer.rowwise_at, 4 * tokens * (2 + outliers(plan, buffer.name))),
+            (buffer.counters_at, 4 * (tokens // 16 + 1)),
+        ]
+        for at, need in needs:
+            if at is not None:
+                assert begin <= at
+                assert at % LINE == 0
+                begin = at + need
+        assert begin <= end
+        assert buffer.panels_at is None or k % 32 == 0
+
+
+def outliers(plan: ExecutionPlan, name: str) -> int:
+    """The most outlier columns that a rowwise reader of the buffer adds."""
+    inputs = {readers: name.rpartition(".")[2] for name, readers in linear_inputs(plan.config).items()}
+    steps = [step for step in plan.steps if "rowwise" in step.classes and step.reads[0] == name]
+    return max((OUTLIERS[inputs[step.weights]] for step in steps), default=0)
 
 
 @given(plans())
 def test_consumers_find_the_form_they_want(plan: ExecutionPlan) -> None:
-    """Float matrices read rows, quantised ones panels; heads that cut quantisation groups are packed by a step."""
-    packs = [step for step in plan.steps if step.op == "pack"]
-    wants_panels = False
+    """Float matrices read rows, quantised ones panels, rowwise ones panels of both classes.
+
+    What is quantised when a row is complete, by tiles that make parts of rows, has rows and counters.
+    """
     for step in plan.steps:
         if step.op == "observe":
             assert plan.buffers[step.reads[0]].rows_at is not None
         if step.op not in ("qkv", "project", "gate_up", "logits"):
+            assert step.classes == ()
             continue
         source = plan.buffers[step.reads[0]]
-        for weight in step.weights:
-            panels = plan.formats[weight] in QUANTISED
-            assert (source.panels_at if panels else source.rows_at) is not None
-            wants_panels |= panels and step.reads[0] == "a"
-    assert len(packs) == (plan.config.n_layers if wants_panels and plan.config.head_dim % 32 else 0)
+        panels = {plan.formats[weight] in QUANTISED for weight in step.weights}
+        assert source.rows_at is not None or False not in panels
+        assert source.panels_at is not None or True not in panels
+        assert ("float" in step.classes, "grouped" in step.classes) == (False in panels, True in panels)
+        by_row = "rowwise" in step.classes
+        assert not by_row or (True in panels and step.op != "logits" and source.rowwise_at is not None)
+        cut = source.name == "a" and True in panels and plan.config.head_dim % 32 != 0
+        if cut or (by_row and source.name in ("a", "f")):
+            assert None not in (source.rows_at, source.counters_at)
+
+
+def test_a_step_is_rowwise_if_all_its_quantised_matrices_can_be() -> None:
+    """The output head never is; without facts a plan has nothing of the class."""
+    config = config_of(1, heads=4, kv_heads=2, head_dim=16, d_model=64, d_ff=96)
+    formats = {p.name: "Q8_0" if p.rows else "F32" for p in parameters(config)} | {config.names.v.format(i=0): "F16"}
+    facts = RowwiseFacts(0, 0, 0, 0)
+    rowwise = {p.name: facts for p in parameters(config) if p.rows and p.name != config.names.up.format(i=0)}
+    limits = PlanLimits(64, 128, 2)
+    classes = {step.op: step.classes for step in plan_of(config, formats, limits, rowwise=rowwise).steps}
+    assert classes["qkv"] == ("float", "rowwise", "grouped")
+    assert classes["gate_up"] == ("grouped",)
+    assert classes["project"] == ("rowwise", "grouped")
+    assert classes["logits"] == ("grouped",)
+    plain = plan_of(config, formats, limits)
+    assert all("rowwise" not in step.classes for step in plain.steps)
+    assert all(buffer.rowwise_at is None for buffer in plain.buffers.values())
+    assert "rowwise" not in plain.explain()
+    assert "rowwise grouped" in plan_of(config, formats, limits, rowwise=rowwise).explain()
 
 
 def smollm2(layers: int = 30) -> ExecutionPlan:

@@ -358,5 +358,5 @@ def test_the_plan_explains_itself() -> None:
     runner = Runner.open(fetch.tiny_llama3_gguf("Q4_0"), threads=1, ctx=256, max_batch=32)
     text = runner.plan.explain()
     runner.close()
-    for word in ("embed", "qkv", "attention", "pack", "gate_up", "logits", "Q4_0", "arena", "panels"):
+    for word in ("embed", "qkv", "attention", "counters", "gate_up", "logits", "Q4_0", "arena", "panels"):
         assert word in text
