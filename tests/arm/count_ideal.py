@@ -42,8 +42,8 @@ def block(dot: Dot, weights: Weights, tokens: int, vectors: int, width: int) -> 
     cost: Counter[str] = Counter()
     cost["load"] += passes * (lines // 2 if vectors > 1 else lines)
     cost["unpack"] += passes * vectors * QUADS if weights.bits == 4 else 0
-    # A group of a whole panel's tokens is one run of bytes. Else a quad of them is: one load, or two that overlap.
-    activations = tokens if tokens == width else QUADS * (1 if tokens in (1, 2, 4, 8) else 2)
+    # A group of a whole panel's tokens is one run of bytes; else a quad of them is.
+    activations = tokens if tokens == width else QUADS * ceil(tokens / 8)
     if dot == "sdot":
         cost["load"] += passes * activations
         cost["dot"] += passes * outputs * QUADS

@@ -38,13 +38,19 @@ SP_TEMPLATE int32x4_t sp_dup_lane_neon(int32x4_t v, const int lane) {
 #undef SP_CALL_LANE
 }
 
-// The lane of token t in vector t / 4.
+// The lane of token t in vector t / 4, of `tokens`.
 SP_TEMPLATE int sp_token_lane(const int tokens, const int t) {
     return t / 4 < tokens / 4 || tokens < 4 ? t % 4 : t - (tokens - 4);
 }
 
-// One value of each token.
-SP_TEMPLATE void sp_load_tokens_f32(float32x4_t v[SP_TOKEN_VECTORS], const float *p, const int tokens) {
+// One value of each token. Of eight `among` more, a load that can step on by a register takes both vectors.
+SP_TEMPLATE void sp_load_tokens_f32(float32x4_t v[SP_TOKEN_VECTORS], const float *p, const int tokens,
+                                    const bool among) {
+    if (among && tokens == 8) {
+        const float32x4x2_t both = vld1q_f32_x2(p);
+        v[0] = both.val[0], v[1] = both.val[1];
+        return;
+    }
     SP_UNROLL
     for (int i = 0; i < tokens / 4; i++) v[i] = vld1q_f32(p + 4 * i);
     if (tokens > 4 && tokens % 4) v[tokens / 4] = vld1q_f32(p + tokens - 4);
@@ -53,7 +59,13 @@ SP_TEMPLATE void sp_load_tokens_f32(float32x4_t v[SP_TOKEN_VECTORS], const float
     if (tokens == 3) v[0] = vld1q_lane_f32(p + 2, v[0], 2);
 }
 
-SP_TEMPLATE void sp_load_tokens_s32(int32x4_t v[SP_TOKEN_VECTORS], const int32_t *p, const int tokens) {
+SP_TEMPLATE void sp_load_tokens_s32(int32x4_t v[SP_TOKEN_VECTORS], const int32_t *p, const int tokens,
+                                    const bool among) {
+    if (among && tokens == 8) {
+        const int32x4x2_t both = vld1q_s32_x2(p);
+        v[0] = both.val[0], v[1] = both.val[1];
+        return;
+    }
     SP_UNROLL
     for (int i = 0; i < tokens / 4; i++) v[i] = vld1q_s32(p + 4 * i);
     if (tokens > 4 && tokens % 4) v[tokens / 4] = vld1q_s32(p + tokens - 4);
@@ -76,9 +88,19 @@ SP_TEMPLATE void sp_load_scales_neon(float32x4_t d[SP_ROW_VECTORS], const uint16
     }
 }
 
-// Weights of quad q (0..7) of a group, four rows from vector r: what a signed dot product multiplies.
-SP_TEMPLATE int8x16_t sp_load_weights_neon(sp_weight_kind kind, const uint8_t *data, int q, int r) {
-    if (kind == SP_WEIGHT_Q8S) return vreinterpretq_s8_u8(vld1q_u8(data + 64 * q + 16 * r));
-    const uint8x16_t v = vld1q_u8(data + 64 * (q / 2) + 16 * r);
-    return vreinterpretq_s8_u8(q % 2 ? vshrq_n_u8(v, 4) : vandq_u8(v, vdupq_n_u8(15)));
+// Weights of two neighbouring quads q (even) and q + 1 of a group, for the rows of vectors 0 to `vectors`: what a
+// signed dot product multiplies. 4-bit ones are 0..15.
+SP_TEMPLATE void sp_load_weights_neon(sp_weight_kind kind, int8x16_t w[2][SP_ROW_VECTORS], const uint8_t *data, int q,
+                                      const int vectors) {
+    SP_UNROLL
+    for (int r = 0; r < vectors; r++) {
+        if (kind == SP_WEIGHT_Q8S) {
+            w[0][r] = vld1q_s8((const int8_t *)data + 64 * q + 16 * r);
+            w[1][r] = vld1q_s8((const int8_t *)data + 64 * q + 64 + 16 * r);
+        } else {
+            const uint8x16_t v = vld1q_u8(data + 32 * q + 16 * r);
+            w[0][r] = vreinterpretq_s8_u8(vandq_u8(v, vdupq_n_u8(15)));
+            w[1][r] = vreinterpretq_s8_u8(vshrq_n_u8(v, 4));
+        }
+    }
 }

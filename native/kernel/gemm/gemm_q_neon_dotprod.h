@@ -14,72 +14,92 @@
 
 #include "kernel/gemm/gemm_neon.h"
 
-enum { SP_CHUNK_BLOCKS = 8 };  // 16 groups: 5 to 9 KiB of weights
+enum { SP_CHUNK_BLOCKS = 16 };  // 32 groups: 9 to 17 KiB of weights
 
+// Nothing that comes after in the order of volatile statements begins before v is there.
+#define SP_SETTLE(v) __asm__ volatile("" : "+w"(v))
+
+// acc + four dot products of a quad. `volatile` keeps loads and products in the order in which they are written:
+// clang's scheduler else lifts the loads of a whole group to its start, runs out of registers, and keeps weights on the
+// stack.
+#define SP_SDOT(lane) __asm__ volatile("sdot %0.4s, %1.16b, %2.4b[" #lane "]" : "+w"(acc) : "w"(w), "w"(a))
 SP_TEMPLATE int32x4_t sp_sdot_lane(int32x4_t acc, int8x16_t w, int8x16_t a, const int lane) {
-#define SP_CALL_LANE(i) vdotq_laneq_s32(acc, w, a, i)
-    return SP_BY_LANE(lane, SP_CALL_LANE);
-#undef SP_CALL_LANE
+    switch (lane) {
+        case 0: SP_SDOT(0); break;
+        case 1: SP_SDOT(1); break;
+        case 2: SP_SDOT(2); break;
+        default: SP_SDOT(3); break;
+    }
+    return acc;
 }
 
 // A block on its way along k.
 typedef struct sp_walk {
+    const uint8_t *scales, *data;  // of the block of two groups, at the first of its rows
     const int8_t *a;
     const float *ad, *as;
     const int32_t *an;
     size_t width;
 } sp_walk;
 
-SP_TEMPLATE sp_walk sp_walk_at(const sp_gemm_q_args *args, size_t t0, size_t g) {
-    const size_t at = g * args->width + t0;
-    return (sp_walk){.a = args->a + 4 * (g * (SP_GROUP / 4) * args->width + t0),
+SP_TEMPLATE sp_walk sp_walk_at(sp_weight_kind kind, const sp_gemm_q_args *args, size_t width, size_t t0, size_t v0,
+                               size_t g) {
+    const sp_weight_group w = sp_weight_group_at(kind, args->w, g);
+    const size_t at = g * width + t0;
+    return (sp_walk){.scales = (const uint8_t *)(w.scales + 4 * v0),
+                     .data = w.data + 16 * v0,
+                     .a = args->a + 4 * (g * (SP_GROUP / 4) * width + t0),
                      .ad = args->ad + at,
                      .as = args->as + at,
                      .an = args->an + at,
-                     .width = args->width};
+                     .width = width};
 }
 
-// Four quads of one token of several.
-SP_TEMPLATE int8x16_t sp_gather_quads(const int8_t *a, size_t stride) {
-    int32x4_t v = vdupq_n_s32(0);
-    int32_t quad;
-    memcpy(&quad, a, sizeof quad), v = vsetq_lane_s32(quad, v, 0);
-    memcpy(&quad, a + stride, sizeof quad), v = vsetq_lane_s32(quad, v, 1);
-    memcpy(&quad, a + 2 * stride, sizeof quad), v = vsetq_lane_s32(quad, v, 2);
-    memcpy(&quad, a + 3 * stride, sizeof quad), v = vsetq_lane_s32(quad, v, 3);
-    return vreinterpretq_s8_s32(v);
-}
+// How many tokens are loaded for a block's: where it is one of several of a panel, eight, whose vectors step on
+// together.
+SP_TEMPLATE int sp_loaded_tokens(const int tokens, const bool whole) { return whole || tokens == 1 ? tokens : 8; }
 
-// dot[t][r] += one group. `whole`: the block's tokens are all of the panel, so a group of theirs is one run of bytes.
-SP_TEMPLATE void sp_dots_sdot(sp_weight_kind kind, const int tokens, const int vectors, const bool whole,
-                              const sp_walk *at, const uint8_t *data, int32x4_t dot[][SP_ROW_VECTORS]) {
-    int8x16_t a = vdupq_n_s8(0);
-    SP_UNROLL
-    for (int q = 0; q < 8; q++) {
-        const int8_t *quad = at->a + (size_t)q * 4 * at->width;
-        int8x16_t w[SP_ROW_VECTORS];
-        SP_UNROLL
-        for (int r = 0; r < vectors; r++) w[r] = sp_load_weights_neon(kind, data, q, r);
-        SP_UNROLL
-        for (int t = 0; t < tokens; t++) {
-            int lane = (q * tokens + t) % 4;
-            if (whole && lane == 0) a = vld1q_s8(at->a + 4 * (q * tokens + t));
-            if (!whole && tokens == 1 && lane == 0) a = sp_gather_quads(quad, 4 * at->width);
-            if (!whole && tokens > 1) {
-                lane = sp_token_lane(tokens, t);
-                if (t % 4 == 0) a = vld1q_s8(quad + 4 * (t + 4 <= tokens ? t : tokens - 4));
-            }
-            SP_UNROLL
-            for (int r = 0; r < vectors; r++) dot[t][r] = sp_sdot_lane(dot[t][r], w[r], a, lane);
-        }
+// Activations of quad q where the block's tokens are not all of the panel; of a single token, of four quads at once.
+SP_TEMPLATE void sp_load_quads(int8x16_t a[2], const int8_t *quad, size_t width, const int tokens, int q) {
+    if (tokens > 1) {
+        const int8x16x2_t both = vld1q_s8_x2(quad);
+        a[0] = both.val[0], a[1] = both.val[1];
+    } else if (q % 4 == 0) {
+        int32_t v[4];
+        for (size_t i = 0; i < 4; i++) memcpy(&v[i], quad + i * 4 * width, sizeof *v);
+        a[q / 4] = vreinterpretq_s8_s32(vld1q_s32(v));
     }
 }
 
-// One group of a block: `scales`, `minima` and `data` are at the block's first row.
+// dot[t][r] += one group. `whole`: the block's tokens are all of the panel, so a group of theirs is one run of bytes.
+SP_TEMPLATE void sp_dots_sdot(sp_weight_kind kind, const int tokens, const int vectors, const bool whole, sp_walk *at,
+                              const uint8_t *data, int32x4_t dot[][SP_ROW_VECTORS]) {
+    const bool run = whole || tokens == 1;
+    int8x16_t a[2] = {vdupq_n_s8(0), vdupq_n_s8(0)}, w[2][SP_ROW_VECTORS];
+    SP_UNROLL
+    for (int q = 0; q < 8; q++) {
+        if (q % 2 == 0) sp_load_weights_neon(kind, w, data, q, vectors);
+        if (!whole) sp_load_quads(a, at->a, at->width, tokens, q);
+        SP_UNROLL
+        for (int t = 0; t < tokens; t++) {
+            const int i = q * tokens + t;
+            if (whole && i % 8 == 0) a[0] = vld1q_s8(at->a + 4 * i), a[1] = vld1q_s8(at->a + 4 * i + 16);
+            SP_UNROLL
+            for (int r = 0; r < vectors; r++)
+                dot[t][r] = sp_sdot_lane(dot[t][r], w[q % 2][r], a[run ? i / 4 % 2 : t / 4], run ? i % 4 : t % 4);
+        }
+        if (!whole) at->a += 4 * at->width;
+    }
+    if (whole) at->a += SP_GROUP * tokens;
+}
+
+// One of the two groups of a block.
 SP_TEMPLATE void sp_group_sdot(sp_weight_kind kind, const int tokens, const int vectors, const bool whole, sp_walk *at,
-                               sp_weight_group w, float32x4_t acc[][SP_ROW_VECTORS]) {
+                               const int odd, float32x4_t acc[][SP_ROW_VECTORS]) {
+    const int loaded = sp_loaded_tokens(tokens, whole);
+    const uint16_t *scales = (const uint16_t *)(const void *)(at->scales + 32 * odd);
     int32x4_t dot[SP_MOST_TOKENS][SP_ROW_VECTORS], an[SP_TOKEN_VECTORS];
-    if (kind == SP_WEIGHT_Q4S) sp_load_tokens_s32(an, at->an, tokens);
+    if (kind == SP_WEIGHT_Q4S) sp_load_tokens_s32(an, at->an, loaded, !whole);
     SP_UNROLL
     for (int i = 0; i < (tokens + 3) / 4; i++)
         if (kind == SP_WEIGHT_Q4S) an[i] = vshlq_n_s32(an[i], 3);
@@ -87,60 +107,62 @@ SP_TEMPLATE void sp_group_sdot(sp_weight_kind kind, const int tokens, const int 
     for (int t = 0; t < tokens; t++) {
         SP_UNROLL
         for (int r = 0; r < vectors; r++)
-            dot[t][r] = kind == SP_WEIGHT_Q4S ? sp_dup_lane_neon(an[t / 4], sp_token_lane(tokens, t)) : vdupq_n_s32(0);
+            dot[t][r] = kind == SP_WEIGHT_Q4S ? sp_dup_lane_neon(an[t / 4], sp_token_lane(loaded, t)) : vdupq_n_s32(0);
     }
-    sp_dots_sdot(kind, tokens, vectors, whole, at, w.data, dot);
+    sp_dots_sdot(kind, tokens, vectors, whole, at, at->data + odd * (kind == SP_WEIGHT_Q8S ? 512 : 256), dot);
 
-    float32x4_t d[SP_ROW_VECTORS], ad[SP_TOKEN_VECTORS];
-    sp_load_scales_neon(d, w.scales, vectors);
-    sp_load_tokens_f32(ad, at->ad, tokens);
+    float32x4_t d[SP_ROW_VECTORS], v[SP_TOKEN_VECTORS];
+    sp_load_scales_neon(d, scales, vectors);
+    sp_load_tokens_f32(v, at->ad, loaded, !whole);
     SP_UNROLL
     for (int t = 0; t < tokens; t++) {
         SP_UNROLL
         for (int r = 0; r < vectors; r++) {
-            const float32x4_t scale = sp_mul_lane_neon(d[r], ad[t / 4], sp_token_lane(tokens, t));
+            const float32x4_t scale = sp_mul_lane_neon(d[r], v[t / 4], sp_token_lane(loaded, t));
             acc[t][r] = vfmaq_f32(acc[t][r], vcvtq_f32_s32(dot[t][r]), scale);
         }
     }
     if (kind == SP_WEIGHT_Q4A) {
-        sp_load_scales_neon(d, w.minima, vectors);
-        sp_load_tokens_f32(ad, at->as, tokens);
+        sp_load_scales_neon(d, scales + SP_BLOCK_SCALES / sizeof *scales, vectors);
+        sp_load_tokens_f32(v, at->as, loaded, !whole);
         SP_UNROLL
         for (int t = 0; t < tokens; t++) {
             SP_UNROLL
             for (int r = 0; r < vectors; r++)
-                acc[t][r] = sp_fma_lane_neon(acc[t][r], d[r], ad[t / 4], sp_token_lane(tokens, t));
+                acc[t][r] = sp_fma_lane_neon(acc[t][r], d[r], v[t / 4], sp_token_lane(loaded, t));
         }
     }
-    at->a += SP_GROUP * at->width, at->ad += at->width, at->as += at->width, at->an += at->width;
-}
-
-SP_TEMPLATE sp_weight_group sp_weight_rows(sp_weight_group w, size_t vector) {
-    return (sp_weight_group){w.scales + 4 * vector, w.minima + 4 * vector, w.data + 16 * vector};
+    at->ad += at->width, at->as += at->width, at->an += at->width;
+    SP_UNROLL
+    for (int t = 0; t < tokens; t++) {
+        SP_UNROLL
+        for (int r = 0; r < vectors; r++) SP_SETTLE(acc[t][r]);
+    }
 }
 
 // Groups g0 to g1 of a block: tokens from t0, row vectors from v0. Their number is even, or they are one `last` group.
 SP_TEMPLATE void sp_pass_sdot(sp_weight_kind kind, const int tokens, const int vectors, const bool whole,
                               const bool last, const sp_gemm_q_args *args, size_t t0, size_t v0, size_t g0, size_t g1) {
-    float *y = args->y + t0 * args->ldy + 4 * v0;
+    const size_t block = kind == SP_WEIGHT_Q4S ? SP_BLOCK_Q4S : kind == SP_WEIGHT_Q4A ? SP_BLOCK_Q4A : SP_BLOCK_Q8S;
+    float *const first = args->y + t0 * args->ldy + 4 * v0, *y = first;
     float32x4_t acc[SP_MOST_TOKENS][SP_ROW_VECTORS];
     SP_UNROLL
-    for (int t = 0; t < tokens; t++) {
+    for (int t = 0; t < tokens; t++, y += args->ldy) {
         SP_UNROLL
-        for (int r = 0; r < vectors; r++)
-            acc[t][r] = g0 ? vld1q_f32(y + (size_t)t * args->ldy + 4 * r) : vdupq_n_f32(0.0f);
+        for (int r = 0; r < vectors; r++) acc[t][r] = g0 ? vld1q_f32(y + 4 * r) : vdupq_n_f32(0.0f);
     }
-    sp_walk at = sp_walk_at(args, t0, g0);
+    sp_walk at = sp_walk_at(kind, args, whole ? (size_t)tokens : args->width, t0, v0, g0);
     for (size_t g = g0; g < g1; g += 2) {
-        sp_group_sdot(kind, tokens, vectors, whole, &at, sp_weight_rows(sp_weight_group_at(kind, args->w, g), v0), acc);
+        sp_group_sdot(kind, tokens, vectors, whole, &at, 0, acc);
         if (last) break;
-        sp_group_sdot(kind, tokens, vectors, whole, &at, sp_weight_rows(sp_weight_group_at(kind, args->w, g + 1), v0),
-                      acc);
+        sp_group_sdot(kind, tokens, vectors, whole, &at, 1, acc);
+        at.scales += block, at.data += block;
     }
+    y = first;
     SP_UNROLL
-    for (int t = 0; t < tokens; t++) {
+    for (int t = 0; t < tokens; t++, y += args->ldy) {
         SP_UNROLL
-        for (int r = 0; r < vectors; r++) vst1q_f32(y + (size_t)t * args->ldy + 4 * r, acc[t][r]);
+        for (int r = 0; r < vectors; r++) vst1q_f32(y + 4 * r, acc[t][r]);
     }
 }
 
@@ -179,22 +201,23 @@ SP_TEMPLATE void sp_whole_sdot(sp_weight_kind kind, const sp_gemm_q_args *args) 
     }
 }
 
-// Some tokens of a panel, any number.
+// More tokens than that: what exceeds a multiple of eight comes first, so that eight can be loaded for it. Tokens that
+// are not all of a panel, which no operator asks for, have none to their right that may be read: they end one by one.
 SP_TEMPLATE void sp_part_sdot(sp_weight_kind kind, const sp_gemm_q_args *args) {
-    size_t t = 0;
-    for (; t + 8 <= args->m; t += 8) sp_tokens_sdot(kind, 8, false, args, t);
-    switch (args->m - t) {
-        case 4: sp_tokens_sdot(kind, 4, false, args, t); break;
-        case 5: sp_tokens_sdot(kind, 5, false, args, t); break;
-        case 6: sp_tokens_sdot(kind, 6, false, args, t); break;
-        case 7: sp_tokens_sdot(kind, 7, false, args, t); break;
-        default:
-            for (; t < args->m; t++) sp_tokens_sdot(kind, 1, false, args, t);
+    size_t t = args->m == args->width ? args->m % 8 : 0;
+    switch (t) {
+        case 5: sp_tokens_sdot(kind, 5, false, args, 0); break;
+        case 6: sp_tokens_sdot(kind, 6, false, args, 0); break;
+        case 7: sp_tokens_sdot(kind, 7, false, args, 0); break;
+        default: t = 0;
     }
+    for (; t + 8 <= args->m; t += 8) sp_tokens_sdot(kind, 8, false, args, t);
+    for (; t < args->m; t++) sp_tokens_sdot(kind, 1, false, args, t);
 }
 
-SP_TEMPLATE void sp_gemm_q_sdot(sp_weight_kind kind, const sp_gemm_q_args *args) {
-    if (args->m == args->width && args->m <= SP_MOST_TOKENS) sp_whole_sdot(kind, args);
-    else sp_part_sdot(kind, args);
-    sp_odd_group_sdot(kind, args);
+SP_TEMPLATE void sp_gemm_q_sdot(sp_weight_kind kind, const sp_gemm_q_args *given) {
+    const sp_gemm_q_args args = *given;  // a copy stays in registers: stores to the result cannot change it
+    if (args.m == args.width && args.m <= SP_MOST_TOKENS) sp_whole_sdot(kind, &args);
+    else sp_part_sdot(kind, &args);
+    sp_odd_group_sdot(kind, &args);
 }
