@@ -71,7 +71,8 @@ class Subject:
 
     def _open_runner(self, threads: int, case: Case) -> Runner:
         from smepilot.models.store import Store
-        from smepilot.runtime.runner import PAGE, Runner
+        from smepilot.runtime.runner import Runner
+        from smepilot.runtime.sequence import PAGE_TOKENS
 
         wanted = (threads, case.context, case.sequences)
         if self._runner is None or wanted != self._opened:
@@ -81,7 +82,7 @@ class Subject:
                 self._model,
                 threads=threads,
                 ctx=case.context,
-                pages=case.sequences * -(-case.context // PAGE),
+                pages=case.sequences * -(-case.context // PAGE_TOKENS),
                 cache_dir=Store().cache_dir(self._model),
             )
             self._opened = wanted
@@ -96,6 +97,8 @@ class Subject:
         Returns:
             tokens processed, over all sequences, and seconds.
         """
+        from smepilot.runtime.sequence import Role
+
         runner, case = self._runner, self._case
         assert runner is not None, "prepare() comes first"
         for sequence in self._sequences:
@@ -107,9 +110,8 @@ class Subject:
             return {"tokens": case.total, "seconds": time.perf_counter() - start}
         done, start, elapsed = 0, time.perf_counter(), 0.0
         while done < case.tokens and elapsed < limit:
-            runner.forward(
-                [(sequence, todo[done : done + 1]) for sequence in self._sequences], logits="last", copy=False
-            )
+            parts = [(sequence, todo[done : done + 1]) for sequence in self._sequences]
+            runner.forward(parts, logits="last", role=Role.GENERATED, copy=False)
             done += 1
             elapsed = time.perf_counter() - start
         return {"tokens": done * case.sequences, "seconds": elapsed}

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from smepilot.errors import CancelledError, ClosedError, NativeError, SmePilotError
+from smepilot.runtime.batch import Chunk, Want
 from smepilot.runtime.kvcache import KvCache
 from smepilot.runtime.request import Finish, Request
-from smepilot.runtime.runner import Chunk, Want
 from smepilot.runtime.scheduler import Scheduler, Share
 from smepilot.runtime.sequence import PAGE_TOKENS, Sequence
 
@@ -171,7 +171,7 @@ class Loop:
             if any(request.cancelled for request, _ in batch):
                 return  # seen here or, from now on, aborted by `cancel`
             now = perf_counter()
-            rows = self._runner.step([_chunk(request, count) for request, count in batch])
+            rows = self._runner.step([chunk for request, count in batch for chunk in _chunks(request, count)])
         except CancelledError:
             return
         except Exception as error:
@@ -234,13 +234,19 @@ class Loop:
                 self._send(request, self._last)
 
 
-def _chunk(request: Request, count: int) -> Chunk:
+def _chunks(request: Request, count: int) -> list[Chunk]:
+    """The next `count` tokens, cut where their role changes: a prompt, or an answer that lost its pages."""
     sequence = request.sequence
-    start = sequence.computed
-    last: Want = "last" if count == sequence.pending else "none"
-    return Chunk(
-        pages=sequence.table,
-        start=start,
-        tokens=np.array(sequence.tokens[start : start + count], dtype=np.int32),
-        logits="all" if request.logits == "all" else last,
-    )
+    ends = sequence.computed + count == len(sequence)
+    last: Want = "all" if request.logits == "all" else "last" if ends else "none"
+    cuts = list(sequence.stretches(count))
+    return [
+        Chunk(
+            pages=sequence.table,
+            start=start,
+            tokens=np.array(sequence.tokens[start:stop], dtype=np.int32),
+            logits=last if request.logits == "all" or stop == cuts[-1][1] else "none",
+            role=role,
+        )
+        for start, stop, role in cuts
+    ]

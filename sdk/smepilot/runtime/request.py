@@ -117,16 +117,21 @@ class Generation(Request):
 class Scoring(Request):
     """Hands the logits of every position to `on_rows(position of the first row, float32[rows, vocab])`.
 
-    `on_rows` runs on the runtime thread; the array is only valid during the call.
+    `role` is that of all tokens. `on_rows` runs on the runtime thread; the array is only valid during the call.
     """
 
     logits = "all"
     longest_chunk = SCORED_TOKENS
 
     def __init__(
-        self, tokens: TokenIds[int], on_rows: Callable[[int, Rows], None], sink: Callable[[Event], None]
+        self,
+        tokens: TokenIds[int],
+        on_rows: Callable[[int, Rows], None],
+        sink: Callable[[Event], None],
+        *,
+        role: Role = Role.PROMPT,
     ) -> None:
-        super().__init__(tokens, bytes([Role.PROMPT]) * len(tokens), sink, None, keep=False)
+        super().__init__(tokens, bytes([role]) * len(tokens), sink, None, keep=False)
         self._on_rows = on_rows
 
     def take(self, rows: Rows) -> Finish | None:

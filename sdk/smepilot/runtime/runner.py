@@ -8,9 +8,9 @@ a step takes chunks (some tokens of some sequences, each with its block table) a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,29 +18,16 @@ from numpy.typing import NDArray
 from smepilot import _native
 from smepilot.errors import ClosedError, ContextLengthError, InvalidParameterError
 from smepilot.plan import PlanLimits, lower, make_plan
-from smepilot.runtime import loader
+from smepilot.runtime import loader, promptclass
+from smepilot.runtime.batch import Batch, Chunk, Want
+from smepilot.runtime.handle import Handle
 from smepilot.runtime.loader import Fraction
+from smepilot.runtime.sequence import PAGE_TOKENS, Role
 from smepilot.runtime.tiers import usable_tiers
+from smepilot.types import PromptClass, PromptClassChoice
 
-PAGE = 64
 DEFAULT_CONTEXT = 8192
 """Context where the caller names none: the model's own, but no more than this."""
-
-Want = Literal["none", "last", "all"]
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """What one sequence contributes to a step.
-
-    `pages` is its block table (page i holds positions [64 i, 64 i + 64)), int32; `start` the position of the first
-    of `tokens`, int32; `logits` which rows of logits are wanted.
-    """
-
-    pages: NDArray[np.int32]
-    start: int
-    tokens: NDArray[np.int32]
-    logits: Want = "last"
 
 
 class Runner:
@@ -56,16 +43,19 @@ class Runner:
         kv_dtype: str,
         max_batch: int,
         pages: int | None,
+        lent: bool = False,
+        peaks: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Takes over `model`; made by `open`."""
+        """Made by `open`. Takes `model` over, unless it is `lent`; given `peaks` (see `lower`), it observes."""
         config = model.config
         self.config = config
         self.ctx = ctx
         self.max_batch = max_batch
         self._model: loader.Model | None = model
+        self._lent = lent
         self._pool = _native.Pool(threads)
         self.threads: int = self._pool.threads
-        blocks = -(-ctx // PAGE)
+        blocks = -(-ctx // PAGE_TOKENS)
         self.kv = _native.KvPool(
             layers=config.n_layers,
             heads=config.n_kv_heads,
@@ -81,7 +71,9 @@ class Runner:
             max_spans=max_batch,
             max_blocks=blocks,
         )
-        self.plan = make_plan(config, model.formats, PlanLimits(max_batch, ctx, self.threads), partial_bytes)
+        limits = PlanLimits(max_batch, ctx, self.threads)
+        facts = model.rowwise if model.prompt_class == "rowwise" else {}
+        self.plan = make_plan(config, model.formats, limits, partial_bytes, rowwise=facts, observe=bool(peaks))
         self._program = _native.Program(
             self._pool,
             self.kv,
@@ -94,9 +86,9 @@ class Runner:
             kv_heads=config.n_kv_heads,
             head_dim=config.head_dim,
             d_model=config.d_model,
-            owner=model.packed,
+            owner=model,
         )
-        lower(self.plan, model.weights, self._program)
+        lower(self.plan, model.weights, self._program, rowwise=facts, peaks=peaks)
         self._logits = np.empty((0, config.vocab_size), np.float32)
 
     @classmethod
@@ -110,6 +102,7 @@ class Runner:
         max_batch: int = 512,
         pages: int | None = None,
         cache_dir: Path | None = None,
+        prompt_class: PromptClassChoice = "auto",
         on_progress: Fraction | None = None,
     ) -> Runner:
         """Opens a model file; the arguments are those of `Engine.open`.
@@ -126,18 +119,27 @@ class Runner:
                 raise InvalidParameterError(f"{name} is {value}; it must be between 1 and {most}")
         if kv_dtype not in ("f16", "f32"):
             raise InvalidParameterError(f"kv_dtype is {kv_dtype!r}; it must be 'f16' or 'f32'")
+        if prompt_class not in get_args(PromptClassChoice):
+            raise InvalidParameterError(f"prompt_class is {prompt_class!r}; it must be 'auto', 'grouped' or 'rowwise'")
         tiers = usable_tiers()
-        model = loader.load(path, cache_dir=cache_dir, on_progress=on_progress)
+        packing, calibrating = promptclass.stages(on_progress, prompt_class)
+        model = loader.load(path, cache_dir=cache_dir, on_progress=packing)
         try:
             limit = model.config.context_length
             if ctx is not None and ctx > limit:
                 raise ContextLengthError(f"ctx is {ctx}, but {path.name} was made for at most {limit} tokens")
+            model = promptclass.settle(model, prompt_class, cache_dir, tiers, threads, calibrating)
             context = min(limit, DEFAULT_CONTEXT) if ctx is None else ctx
             batch = min(max_batch, max(1, context))
             return cls(model, tiers, threads=threads, ctx=context, kv_dtype=kv_dtype, max_batch=batch, pages=pages)
         except BaseException:
             model.close()
             raise
+
+    @property
+    def prompt_class(self) -> PromptClass:
+        """The class in which prompts are computed."""
+        return self._open().prompt_class
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -160,32 +162,12 @@ class Runner:
             ContextLengthError: A chunk reaches beyond the context.
             InvalidParameterError: No chunk, a chunk without tokens, too many tokens, an unknown token id or page.
         """
-        self._open()
-        if not chunks or not all(len(chunk.tokens) for chunk in chunks):
-            raise InvalidParameterError("a step needs chunks, and each chunk tokens")
-        spans = np.empty((len(chunks), 4), np.int32)
-        row = page = 0
-        rows: list[int] = []
-        for i, chunk in enumerate(chunks):
-            n = len(chunk.tokens)
-            spans[i] = (row, n, chunk.start, page)
-            if chunk.logits == "all":
-                rows.extend(range(row, row + n))
-            elif chunk.logits == "last":
-                rows.append(row + n - 1)
-            row += n
-            page += len(chunk.pages)
-        if len(rows) > len(self._logits):
-            self._logits = np.empty((len(rows), self.config.vocab_size), np.float32)
-        logits = self._logits[: len(rows)]
-        self._program.run(
-            np.concatenate([c.tokens for c in chunks]).astype(np.int32, copy=False),
-            np.concatenate([np.arange(c.start, c.start + len(c.tokens), dtype=np.int32) for c in chunks]),
-            spans,
-            np.concatenate([c.pages for c in chunks]).astype(np.int32, copy=False),
-            np.asarray(rows, np.int32),
-            logits,
-        )
+        batch = Batch.of(chunks, rowwise=self._open().prompt_class == "rowwise")
+        count = len(batch.logit_rows)
+        if count > len(self._logits):
+            self._logits = np.empty((count, self.config.vocab_size), np.float32)
+        logits = self._logits[:count]
+        self._program.run(batch.ids, batch.positions, batch.spans, batch.pages, batch.logit_rows, logits, batch.rowwise)
         return logits
 
     def cancel(self) -> None:
@@ -205,13 +187,19 @@ class Runner:
         return Handle(self)
 
     def forward(
-        self, parts: Sequence[tuple[Handle, Sequence[int]]], logits: Want = "last", *, copy: bool = True
+        self,
+        parts: Sequence[tuple[Handle, Sequence[int]]],
+        logits: Want = "last",
+        *,
+        role: Role = Role.PROMPT,
+        copy: bool = True,
     ) -> NDArray[np.float32]:
         """Appends tokens to sequences; as many native steps as `max_batch` asks for.
 
         Args:
             parts: Sequences and the token ids that each receives; every list has at least one.
             logits: Which logits to return: of each sequence's last token, of all tokens (sequence by sequence), none.
+            role: Of all these tokens.
             copy: False allows a view that is valid until the next step, where one step computes all tokens.
 
         Returns:
@@ -226,13 +214,13 @@ class Runner:
         for handle, ids in parts:
             handle.require_room(len(ids))
         if sum(len(ids) for _, ids in parts) <= self.max_batch:
-            rows = self.step([handle.chunk(ids, logits) for handle, ids in parts])
+            rows = self.step([handle.chunk(ids, logits, role) for handle, ids in parts])
             for handle, ids in parts:
                 handle.length += len(ids)
             return rows.copy() if copy else rows
-        return self._in_steps(parts, logits)
+        return self._in_steps(parts, logits, role)
 
-    def _in_steps(self, parts: Sequence[tuple[Handle, Sequence[int]]], logits: Want) -> NDArray[np.float32]:
+    def _in_steps(self, parts: Sequence[tuple[Handle, Sequence[int]]], logits: Want, role: Role) -> NDArray[np.float32]:
         """`forward` for more tokens than one step takes: each step is filled from the front of what is left."""
         counts = [{"none": 0, "last": 1, "all": len(ids)}[logits] for _, ids in parts]
         out = np.empty((sum(counts), self.config.vocab_size), np.float32)
@@ -245,7 +233,7 @@ class Runner:
                 if n == 0:
                     break
                 want = "none" if logits == "last" and done + n < len(ids) else logits
-                chunks.append(handle.chunk(ids[done : done + n], want))
+                chunks.append(handle.chunk(ids[done : done + n], want, role))
                 taken.append(n)
                 room -= n
             rows = self.step(chunks)
@@ -262,42 +250,5 @@ class Runner:
         model, self._model = self._model, None
         if model is not None:
             self._pool.close()
-            model.close()
-
-
-class Handle:
-    """A sequence that `Runner.forward` appends to: its length and its KV pages."""
-
-    def __init__(self, runner: Runner) -> None:
-        """Made by `Runner.sequence`."""
-        self._runner = runner
-        self._pages: list[int] = []
-        self.length = 0
-
-    def require_room(self, count: int) -> None:
-        """Raises ContextLengthError if `count` more tokens do not fit the context."""
-        if self.length + count > self._runner.ctx:
-            raise ContextLengthError(f"{self.length + count} tokens do not fit the context of {self._runner.ctx}")
-
-    def chunk(self, ids: Sequence[int], logits: Want) -> Chunk:
-        """The next tokens as a chunk, with pages for them; `length` is advanced by `forward` once they are computed."""
-        try:
-            tokens = np.asarray(ids, np.int32)
-        except OverflowError as error:
-            raise InvalidParameterError("a token id does not fit 32 bits") from error
-        self.require_room(len(ids))
-        while len(self._pages) * PAGE < self.length + len(ids):
-            self._pages.append(self._runner.kv.alloc())
-        return Chunk(np.asarray(self._pages, np.int32), self.length, tokens, logits)
-
-    def truncate(self, length: int) -> None:
-        """Forgets all tokens from position `length` on."""
-        keep = -(-length // PAGE)
-        for page in self._pages[keep:]:
-            self._runner.kv.release(page)
-        del self._pages[keep:]
-        self.length = min(self.length, length)
-
-    def free(self) -> None:
-        """Gives all pages back."""
-        self.truncate(0)
+            if not self._lent:
+                model.close()

@@ -10,6 +10,7 @@ class a token is computed in, so keys and values are only as good as their token
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Sequence as TokenIds
 from enum import IntEnum
 
@@ -61,6 +62,15 @@ class Sequence:
         """Adds a generated token."""
         self.tokens.append(token)
         self.roles.append(Role.GENERATED)
+
+    def stretches(self, count: int) -> Iterator[tuple[int, int, Role]]:
+        """The next `count` tokens to process, in stretches of one role: the first position, the end, the role."""
+        start, stop = self.computed, self.computed + count
+        while start < stop:
+            rest = self.roles[start:stop]
+            end = stop - len(rest.lstrip(rest[:1]))
+            yield start, end, Role(rest[0])
+            start = end
 
     def add_page(self, page: int) -> None:
         """Adds a page at the end of the block table."""

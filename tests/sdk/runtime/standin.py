@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for the runner: a "model" whose logits are a hash of the tokens before them.
+"""A stand-in for the runner: a "model" whose logits are a hash of the tokens before them and of their roles.
 
-It keeps tokens in KV pages as the real one keeps keys and values, and reads them back through the block table. So a
-wrong page, a wrong position or a page given to two sequences changes the text, which a test notices by `==`. It can
+It keeps both in KV pages as the real one keeps keys and values, and reads them back through the block table. So a
+wrong page, position or role, or a page given to two sequences, changes the text, which a test notices by `==`. It can
 be slow on purpose, be cancelled in the middle of a step, and fail for chosen tokens.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smepilot.errors import CancelledError, OutOfMemoryError
-from smepilot.runtime.runner import Chunk
+from smepilot.runtime.batch import Chunk
 
 VOCAB = 50
 POISON = 49  # this token in a prompt gives NaN logits
@@ -26,7 +26,7 @@ PAGE = 64
 
 
 class StandinPool:
-    """A pool of pages that hold token ids; 0 is "nothing"."""
+    """A pool of pages that hold `code`s; 0 is "nothing"."""
 
     def __init__(self, pages: int) -> None:
         self.total = pages
@@ -76,7 +76,7 @@ class StandinRunner:
             for offset, token in enumerate(chunk.tokens):
                 self._work()
                 position = chunk.start + offset
-                self.kv.content[chunk.pages[position // PAGE], position % PAGE] = token + 1
+                self.kv.content[chunk.pages[position // PAGE], position % PAGE] = code(token, chunk.role)
                 if chunk.logits == "all" or (chunk.logits == "last" and offset == len(chunk.tokens) - 1):
                     rows.append(self._logits(chunk.pages, position))
         self._cancel.clear()
@@ -92,7 +92,7 @@ class StandinRunner:
     def _logits(self, pages: NDArray[np.int32], position: int) -> NDArray[np.float32]:
         past = self.kv.content[pages].reshape(-1)[: position + 1]
         assert (past > 0).all(), "a position before this one was never computed"
-        return logits_after([int(token) - 1 for token in past])
+        return logits_after([int(c) // 2 - 1 for c in past], bytes(int(c) % 2 for c in past))
 
     def cancel(self) -> None:
         """The running step, or the next one, raises CancelledError."""
@@ -107,21 +107,27 @@ class StandinRunner:
         self.closed = True
 
 
-def logits_after(tokens: Sequence[int]) -> NDArray[np.float32]:
-    """What the stand-in computes after these tokens, float32[VOCAB]."""
+def code(token: int, role: int) -> int:
+    """A token and its role as they lie in a page."""
+    return 2 * (token + 1) + role
+
+
+def logits_after(tokens: Sequence[int], roles: bytes = b"") -> NDArray[np.float32]:
+    """What the stand-in computes after these tokens, which are prompts if `roles` is empty, float32[VOCAB]."""
     if POISON in tokens:
         return np.full(VOCAB, np.nan, dtype=np.float32)
     seed = 0
-    for token in tokens:
-        seed = (seed * 1_000_003 + token + 1) & 0xFFFFFFFF
+    for token, role in zip(tokens, roles or bytes(len(tokens)), strict=True):
+        seed = (seed * 1_000_003 + code(token, role)) & 0xFFFFFFFF
     logits = np.random.default_rng(seed).standard_normal(VOCAB).astype(np.float32)
     logits[[POISON, BROKEN]] = -np.inf
     return logits
 
 
-def greedy(tokens: Sequence[int], count: int) -> list[int]:
+def greedy(tokens: Sequence[int], count: int, roles: bytes = b"") -> list[int]:
     """The `count` tokens that greedy decoding gives after `tokens`: what any scheduling must reproduce."""
-    text = list(tokens)
+    text, of = list(tokens), roles or bytes(len(tokens))
     for _ in range(count):
-        text.append(int(logits_after(text).argmax()))
+        text.append(int(logits_after(text, of).argmax()))
+        of += b"\1"
     return text[len(tokens) :]

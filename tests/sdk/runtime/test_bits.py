@@ -19,7 +19,9 @@ import pytest
 from numpy.typing import NDArray
 
 from smepilot import _native
-from smepilot.runtime.runner import Chunk, Handle, Runner
+from smepilot.runtime.batch import Chunk
+from smepilot.runtime.handle import Handle
+from smepilot.runtime.runner import Runner
 from tests import fetch
 from tests.sdk.runtime import golden
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import os
 import time
-from queue import Empty
+from queue import Empty, SimpleQueue
 
 import numpy as np
 import pytest
 
 from smepilot.errors import ClosedError, NativeError, NumericError
-from smepilot.runtime.request import Scoring
+from smepilot.runtime.request import Event, Finish, Scoring
 from smepilot.runtime.score import perplexity, score, windows
-from smepilot.runtime.sequence import Sequence
+from smepilot.runtime.sequence import Role, Sequence
 from tests.sdk.runtime.driver import Job, running
 from tests.sdk.runtime.standin import BROKEN, POISON, VOCAB, greedy, logits_after
+
+SECOND_TURN = bytes([0, 0, 0, 1, 1, 1, 1, 0])  # a prompt of three tokens, an answer of four, one more of the prompt
 
 
 def test_cancel_in_a_long_prefill_is_quick_and_the_next_request_works() -> None:
@@ -105,9 +107,9 @@ def test_a_kept_sequence_computes_only_what_is_new() -> None:
         first = Job([1, 2, 3], 4, sequence=sequence, keep=True)
         loop.submit(first)
         tokens, _ = first.finish()
-        second = Job([1, 2, 3, *tokens, 7], 4, sequence=sequence, keep=True, roles=bytes([0, 0, 0, 1, 1, 1, 1, 0]))
+        second = Job([1, 2, 3, *tokens, 7], 4, sequence=sequence, keep=True, roles=SECOND_TURN)
         loop.submit(second)
-        assert second.finish()[0] == greedy(second.tokens, 4)
+        assert second.finish()[0] == greedy(second.tokens, 4, SECOND_TURN)
         assert second.cached == 6  # the last token drawn was never computed
         loop.release(sequence)
         loop.submit(third := Job([1], 1))
@@ -116,17 +118,29 @@ def test_a_kept_sequence_computes_only_what_is_new() -> None:
 
 
 def test_a_reclaimed_sequence_gives_the_same_text() -> None:
+    """What had been computed as prompts and as answers is computed so again, in one step."""
     sequence = Sequence()
-    with running(pages=4) as (loop, _):
+    with running(pages=4) as (loop, runner):
         first = Job([1, 2, 3], 4, sequence=sequence, keep=True, capacity=256)
         loop.submit(first)
         tokens, _ = first.finish()
         loop.submit(greedy_one := Job([4] * 250, 3, capacity=256))
         greedy_one.finish()
-        second = Job([1, 2, 3, *tokens, 7], 4, sequence=sequence, keep=True, capacity=256)
+        second = Job([1, 2, 3, *tokens, 7], 4, sequence=sequence, keep=True, capacity=256, roles=SECOND_TURN)
         loop.submit(second)
-        assert second.finish()[0] == greedy(second.tokens, 4)
+        assert second.finish()[0] == greedy(second.tokens, 4, SECOND_TURN)
         assert second.cached == 0
+        assert [3, 4, 1] in runner.steps
+
+
+def test_a_prefix_computed_in_another_role_is_computed_again() -> None:
+    sequence = Sequence()
+    with running() as (loop, _):
+        loop.submit(first := Job([1, 2, 3], 4, sequence=sequence, keep=True))
+        tokens, _ = first.finish()
+        loop.submit(second := Job([1, 2, 3, *tokens, 7], 4, sequence=sequence))  # the answer quoted, as a prompt
+        assert second.finish()[0] == greedy(second.tokens, 4)
+        assert second.cached == 3
 
 
 def test_the_answer_ends_where_the_context_does() -> None:
@@ -151,6 +165,11 @@ def test_scoring_returns_the_logits_of_every_position() -> None:
         def keep(start: int, part: np.ndarray) -> None:
             rows[start : start + len(part)] = part
 
+        score(loop, tokens, keep)
+        assert (rows[-1] == logits_after(tokens)).all()
+        loop.submit(Scoring(tokens, keep, (events := SimpleQueue[Event]()).put, role=Role.GENERATED))
+        assert events.get(timeout=20) == Finish("stop")
+        assert (rows[-1] == logits_after(tokens, b"\1" * 150)).all()
         score(loop, tokens, keep)
     assert (rows == np.array([logits_after(tokens[: i + 1]) for i in range(150)])).all()
     assert max(map(sum, runner.steps)) <= 64

@@ -23,7 +23,8 @@ from smepilot.errors import (
     NotFoundError,
     OutOfMemoryError,
 )
-from smepilot.runtime.runner import Chunk, Runner
+from smepilot.runtime.batch import Chunk
+from smepilot.runtime.runner import Runner
 from tests import fetch, random_llama
 from tests.random_llama import Shape
 
