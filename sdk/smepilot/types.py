@@ -18,6 +18,10 @@ from typing import Any, Literal, TypedDict
 from smepilot.errors import InvalidParameterError
 
 FinishReason = Literal["stop", "length", "cancelled"]
+PromptClass = Literal["grouped", "rowwise"]
+"""How linear layers compute prompts: int8 with a scale per 32 columns, or with one for each row."""
+PromptClassChoice = Literal["auto", "grouped", "rowwise"]
+TokenRole = Literal["prompt", "generated"]
 EnergySource = Literal["measured", "gauge", "model", "none"]
 Message = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,10 @@ from numpy.typing import NDArray
 from smepilot import _native, arch
 from smepilot.arch import ModelConfig
 from smepilot.errors import FileFormatError, StoreError, UnsupportedModelError
+from smepilot.plan import RowwiseFacts
 from smepilot.runtime.packed import PackedFile, open_packed, pack_in_memory, source_key, write_packed
+from smepilot.runtime.rowwise import Calibration
+from smepilot.types import PromptClass
 from smepilot.weights.gguf import open_gguf
 from smepilot.weights.source import TensorInfo, WeightSource, require_supported
 
@@ -65,16 +68,32 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An open model: its configuration, its packed weights, and the file they came from."""
+    """An open model: its configuration, its packed weights, and the file they came from.
+
+    `key` names everything the packed weights depend on. Prompts are computed in `prompt_class`; where that is rowwise,
+    `rowwise` has what it needs, in memory that belongs to `calibration`.
+    """
 
     config: ModelConfig
     formats: Mapping[str, str]
     weights: Mapping[str, Linear]
     packed: PackedFile
     source: WeightSource
+    key: str
+    prompt_class: PromptClass = "grouped"
+    rowwise: Mapping[str, RowwiseFacts] = field(default_factory=dict)
+    calibration: Calibration | None = None
+
+    @property
+    def class_key(self) -> str:
+        """Equal where prompts are computed to the same bits from the same weights."""
+        measured = self.calibration.key if self.calibration is not None and self.prompt_class == "rowwise" else ""
+        return f"{self.prompt_class}:{measured}" if measured else self.prompt_class
 
     def close(self) -> None:
-        """Gives both mappings back."""
+        """Gives all mappings back."""
+        if self.calibration is not None:
+            self.calibration.file.close()
         self.packed.close()
         self.source.close()
 
@@ -208,4 +227,4 @@ def load(path: Path, *, cache_dir: Path | None, on_progress: Fraction | None = N
         raise
     weights = {p.name: (packed.address(p.name), infos[p.name].dtype, p.k, p.rows) for p in wanted}
     formats = {name: info.dtype for name, info in infos.items()}
-    return Model(config, formats, weights, packed, source)
+    return Model(config, formats, weights, packed, source, key)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The class in which a model computes prompts: settled when it is opened, then fixed.
+
+A model has a default: rowwise where that costs at most one per cent of perplexity, else grouped. Which it is, and what
+the rowwise class needs to know, is found out by calibration (calibrate.py) at the first open after the weights are
+packed, kept beside them (rowwise.py), and mapped by later starts. Where it cannot be kept it is found out each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smepilot.errors import InvalidParameterError, StoreError
+from smepilot.paths import disk_errors, exclusive
+from smepilot.runtime import rowwise
+from smepilot.runtime.packed import PackedFile, open_packed, pack_in_memory, write_packed
+from smepilot.runtime.rowwise import Calibration
+
+if TYPE_CHECKING:
+    from smepilot.runtime.loader import Fraction, Model
+    from smepilot.types import PromptClass, PromptClassChoice
+
+VERSION = "1"
+"""Changes whenever the same model would be calibrated to other bits."""
+
+PACKING = 0.2  # of the time that packing and calibration take together
+
+log = logging.getLogger(__name__)
+
+
+def stages(on_progress: Fraction | None, wanted: PromptClassChoice) -> tuple[Fraction | None, Fraction | None]:
+    """Packing and calibration as the two parts of one progress."""
+    if on_progress is None:
+        return None, None
+    if wanted == "grouped":
+        return on_progress, None
+    return (lambda done: on_progress(PACKING * done)), (lambda done: on_progress(PACKING + (1 - PACKING) * done))
+
+
+def settle(
+    model: Model,
+    wanted: PromptClassChoice,
+    cache_dir: Path | None,
+    tiers: Sequence[str],
+    threads: int | None,
+    on_progress: Fraction | None,
+) -> Model:
+    """The model with its prompt class, calibrating it first where that is not known.
+
+    Args:
+        model: A model as the loader made it, in the grouped class.
+        wanted: A class, or "auto" for the model's default.
+        cache_dir: Folder of the packed weights; None keeps nothing.
+        tiers: Instruction-set tiers that calibration may use; like its threads, they change no bit of the result.
+        threads: Its worker threads, None for one per physical core.
+        on_progress: Called with the fraction done while calibrating.
+
+    Raises:
+        InvalidParameterError: The rowwise class is wanted of a model that does not have it.
+    """
+    name = model.source.path.name
+    if not rowwise.readers(model.config, model.formats):
+        if wanted == "rowwise":
+            raise InvalidParameterError(
+                f"{name}: prompt_class is 'rowwise', but no layer of this model is quantised; use 'auto' or 'grouped'"
+            )
+        return model
+    if wanted == "grouped":
+        return model
+
+    def find() -> rowwise.Finding:
+        from smepilot.runtime.calibrate import calibrate  # not needed by a start that finds its result
+
+        return calibrate(model, cache_dir, tiers, threads, on_progress)
+
+    calibration = _calibration(model, cache_dir, find)
+    if wanted == "rowwise" and calibration.reason is not None:
+        calibration.file.close()
+        raise InvalidParameterError(
+            f"{name}: prompt_class is 'rowwise', but {calibration.reason}; use 'auto' or 'grouped'"
+        )
+    chosen: PromptClass = calibration.default if wanted == "auto" else wanted
+    facts = calibration.facts if chosen == "rowwise" else {}
+    return replace(model, prompt_class=chosen, rowwise=facts, calibration=calibration)
+
+
+def known(model: Model, cache_dir: Path) -> Calibration | None:
+    """What calibration found earlier, None where there is nothing or (with a warning) nothing that makes sense."""
+    file = open_packed(_path(cache_dir), _key(model))
+    if file is None:
+        return None
+    try:
+        return rowwise.read(file, model.config, model.weights)
+    except ValueError as error:
+        log.warning("%s: damaged (%s); calibrating again", file.path, error)
+        file.close()
+        with disk_errors(_path(cache_dir)):
+            _path(cache_dir).unlink(missing_ok=True)
+        return None
+
+
+def _path(cache_dir: Path) -> Path:
+    return cache_dir / "rowwise.safetensors"
+
+
+def _key(model: Model) -> str:
+    """What a calibration depends on."""
+    texts = [hashlib.sha256(text.read_bytes()).hexdigest() for text in rowwise.TEXTS]
+    return hashlib.sha256("\n".join([model.key, VERSION, *texts]).encode()).hexdigest()
+
+
+def _calibration(model: Model, cache_dir: Path | None, find: Callable[[], rowwise.Finding]) -> Calibration:
+    """From the cache, or found out now and kept there: by one process at a time, the others wait for its result."""
+    found: rowwise.Finding | None = None
+    if cache_dir is not None:
+        try:
+            kept = known(model, cache_dir)
+            if kept is not None:
+                return kept
+            with exclusive(cache_dir / "calibration.lock"):
+                kept = known(model, cache_dir)
+                if kept is not None:
+                    return kept
+                found = find()
+                return _read(model, write_packed(_path(cache_dir), _key(model), found.metadata, found.items()))
+        except StoreError as error:
+            log.warning("%s; every start will calibrate again", error)
+    found = found or find()
+    return _read(model, pack_in_memory(found.metadata, found.items()))
+
+
+def _read(model: Model, file: PackedFile) -> Calibration:
+    return rowwise.read(file, model.config, model.weights)
