@@ -105,6 +105,7 @@ class _Kernel(TypedDict):
     nr: int
     slot: int
     chosen: bool
+    workers: list[Literal["core", "sme"]]
 
 def tiers() -> list[_Tier]: ...
 def kernels(use: Sequence[str] | None = None) -> list[_Kernel]: ...
@@ -157,6 +158,7 @@ def attention_partial_bytes(
 ) -> int: ...
 
 class Program:
+    matrix_rows: int
     def __init__(
         self,
         pool: Pool,

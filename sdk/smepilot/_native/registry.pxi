@@ -46,13 +46,25 @@ cdef uint32_t tier_bits(names) except 0:
 
 
 def kernels(use: _Sequence[str] | None = None) -> list[dict]:
-    """All built kernels: name, tier, tile, and whether a run restricted to the tiers `use` would choose it."""
-    cdef sp_kernel_set chosen
+    """All built kernels: name, tier, tile, and whether a run restricted to the tiers `use` would choose it.
+
+    `workers` says for which kinds of worker: "core", and "sme" where a unit that cores share is used.
+    """
+    cdef sp_kernel_set core, sme
+    cdef sp_topology machine
     cdef size_t count, i
     cdef const sp_kernel *table = sp_kernel_table(&count)
     if use is None:
         use = [tier["name"] for tier in tiers() if tier["built"] and tier["supported"]]
-    sp_kernel_select(&chosen, tier_bits(use))
-    return [{"name": table[i].name.decode(), "tier": sp_tier_name(table[i].tier).decode(), "mr": table[i].mr,
-             "nr": table[i].nr, "slot": <int>table[i].slot, "chosen": chosen.k[<int>table[i].slot] == &table[i]}
-            for i in range(count)]
+    cdef uint32_t bits = tier_bits(use), matrix = bits & SP_TIERS_SME
+    sp_topology_detect(&machine)
+    sp_kernel_select(&core, bits if machine.sme_private else bits & ~<uint32_t>SP_TIERS_SME)
+    sp_kernel_select(&sme, bits)
+    found = []
+    for i in range(count):
+        workers = ["core"] if core.k[<int>table[i].slot] == &table[i] else []
+        if matrix and not machine.sme_private and sme.k[<int>table[i].slot] == &table[i]:
+            workers.append("sme")
+        found.append({"name": table[i].name.decode(), "tier": sp_tier_name(table[i].tier).decode(), "mr": table[i].mr,
+                      "nr": table[i].nr, "slot": <int>table[i].slot, "chosen": bool(workers), "workers": workers})
+    return found
