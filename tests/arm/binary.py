@@ -35,18 +35,27 @@ def extension(path: Path, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: the function it belongs to, and its text."""
+    """One instruction: the object file and the function it belongs to, and its text."""
 
+    file: Path
     function: str
     mnemonic: str
     operands: str
 
 
-def instructions(file: Path) -> Iterator[Instruction]:
-    """Every instruction of an object file, in order; what the disassembler does not know would be ``<unknown>``."""
-    function = ""
-    for line in tool("llvm-objdump", "-d", "--no-show-raw-insn", "--mattr=+all", file).splitlines():
-        if label := re.fullmatch(r"[0-9a-f]+ <(.+)>:", line):
+def objects(build: str) -> list[Path]:
+    """The engine's object files of a build in build/cross."""
+    return sorted((CROSS / build / "CMakeFiles" / "sp_native.dir").rglob("*.o"))
+
+
+def instructions(files: list[Path]) -> Iterator[Instruction]:
+    """Every instruction of the object files, in order."""
+    file, function = Path(), ""
+    for line in tool("llvm-objdump", "-d", "--no-show-raw-insn", "--mattr=+all", *files).splitlines():
+        if code := re.fullmatch(r"\s+[0-9a-f]+:\s+(\S+)\s*(.*)", line):
+            operands = code[2].partition("//")[0].partition("<")[0].strip()
+            yield Instruction(file, function, code[1], operands)
+        elif label := re.fullmatch(r"[0-9a-f]+ <(.+)>:", line):
             function = label[1]
-        elif code := re.fullmatch(r"\s+[0-9a-f]+:\s+(\S+)\s*(.*)", line):
-            yield Instruction(function, code[1], code[2].partition("//")[0].partition("<")[0].strip())
+        elif "\tfile format " in line:
+            file = Path(line.partition(":\t")[0])
