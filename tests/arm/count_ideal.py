@@ -54,8 +54,13 @@ def block(dot: Dot, weights: Weights, tokens: int, vectors: int, width: int) -> 
         cost["load"] += activations + passes * 2 * pairs
         cost["zip"] += 2 * pairs + passes * vectors * QUADS
         cost["dot"] += passes * outputs * QUADS // 2
-    # Scales and minima of the rows; of the tokens scales, scaled sums and negated sums.
-    cost["load"] += passes * (1 + weights.affine + ceil(tokens / 8) * (1 + weights.affine + weights.offset))
+    # Scales and minima of the rows; of the tokens scales, scaled sums and negated sums. For SMMLA, whose results are
+    # two tokens by two rows, these are zipped with themselves, once like the activations.
+    rows, values = 1 + weights.affine, 1 + weights.affine + weights.offset
+    cost["load"] += passes * (rows + values * (ceil(tokens / 8) if dot == "sdot" else ceil(tokens / 4)))
+    if dot == "smmla":
+        cost["load"] += values * ceil(tokens / 8)
+        cost["zip"] += values * ceil(tokens / 4)
     cost["scale"] += passes * outputs * (3 + weights.affine)
     return cost
 

@@ -14,54 +14,60 @@
 
 enum { SP_MOST_PAIRS = SP_MOST_TOKENS / 2, SP_CHUNK_GROUPS = 2 * SP_CHUNK_BLOCKS, SP_ROW_PAIRS = 4 };
 
-// Activations of a chunk for one block of tokens.
+// Activations of a chunk for one block of tokens, as they are read: for each group, for each two neighbouring quads the
+// pairs of tokens, [token][8 bytes]; then scales, [pair][token][2]; then likewise 8 * an or, of affine weights, as.
+// What is stored past the last pair is the next one's place.
 typedef struct sp_zipped {
-    int8_t a[SP_CHUNK_GROUPS][4][SP_MOST_PAIRS * 16];  // of two neighbouring quads: [pair][token][8]
-    float ad[SP_CHUNK_GROUPS][SP_MOST_PAIRS * 4], as[SP_CHUNK_GROUPS][SP_MOST_PAIRS * 4];
-    int32_t an[SP_CHUNK_GROUPS][SP_MOST_PAIRS * 4];  // times 8
+    int32_t v[SP_CHUNK_GROUPS * 24 * SP_MOST_PAIRS + 4];
 } sp_zipped;
 
 // acc + dot products of two tokens by two rows; in order, as SP_SDOT.
-SP_TEMPLATE int32x4_t sp_smmla(int32x4_t acc, int8x16_t a, int8x16_t w) {
+SP_TEMPLATE int32x4_t sp_smmla(int32x4_t acc, int32x4_t a, int32x4_t w) {
     __asm__ volatile("smmla %0.4s, %1.16b, %2.16b" : "+w"(acc) : "w"(a), "w"(w));
     return acc;
 }
 
-// Tokens go in vectors of four, two pairs each; the last vector of a ragged block overlaps the one before, and where it
-// brings but one or two new tokens, only its second pair is kept. Among more tokens, whole vectors are there to be
-// read.
+// Tokens go in vectors of four, two pairs each. The last vector of a ragged block overlaps the one before, as do its
+// pairs if it brings but one or two new tokens. Among more tokens, whole vectors are there to be read.
 SP_TEMPLATE int sp_pairs(const int tokens) { return (tokens + 1) / 2; }
 SP_TEMPLATE int sp_pair_first(const int tokens, const bool whole, const int pair) {
-    if (!whole || pair < tokens / 4 * 2) return 2 * pair;
-    return tokens % 4 == 3 ? tokens - 4 + pair % 2 * 2 : tokens - 2;
+    const int last = sp_pairs(tokens) - 2;
+    return whole && pair >= last ? tokens - 4 + 2 * (pair - last) : 2 * pair;
 }
 
-// Stores x and y of `tokens` tokens zipped by 32 bits; both start at the block's first token.
-SP_TEMPLATE void sp_zip_tokens(int32_t *dst, const int32_t *x, const int32_t *y, const int tokens, const bool whole,
-                               const int shift) {
+// Stores x and y of the block's tokens zipped by 32 bits, times 2^shift, and returns where the next ones go.
+SP_TEMPLATE int32_t *sp_zip_tokens(int32_t *dst, const int32_t *x, const int32_t *y, const int tokens, const bool whole,
+                                   const int shift) {
+    int32x4x2_t v[SP_TOKEN_VECTORS];
+    SP_UNROLL
+    for (int t = 0; t < tokens; t += 4) v[t / 4].val[0] = vld1q_s32(x + (t + 4 <= tokens || !whole ? t : tokens - 4));
     SP_UNROLL
     for (int t = 0; t < tokens; t += 4) {
         const int from = t + 4 <= tokens || !whole ? t : tokens - 4;
-        int32x4x2_t v = {{vld1q_s32(x + from), vld1q_s32(y + from)}};
-        if (shift) v.val[0] = v.val[1] = vshlq_n_s32(v.val[0], 3);
-        if (t + 2 < tokens || !whole) vst2q_s32(dst + 2 * t, v);
-        else vst1q_s32(dst + 2 * t, vzip2q_s32(v.val[0], v.val[1]));
+        if (shift) v[t / 4].val[0] = vshlq_n_s32(v[t / 4].val[0], 3);
+        v[t / 4].val[1] = x == y ? v[t / 4].val[0] : vld1q_s32(y + from);
     }
+    SP_UNROLL
+    for (int t = 0; t < tokens; t += 4) {
+        vst2q_s32(dst, v[t / 4]);
+        dst += t + (whole ? 4 : 0) < tokens && t + (whole ? 6 : 2) >= tokens ? 4 : 8;
+    }
+    return dst;
 }
 
 SP_TEMPLATE void sp_zip_chunk(sp_weight_kind kind, sp_zipped *z, const int tokens, const bool whole,
                               const sp_gemm_q_args *args, size_t t0, size_t g0, size_t g1) {
     const size_t width = whole ? (size_t)tokens : args->width, at = g0 * width + t0;
-    const int32_t *a = (const int32_t *)(const void *)args->a + g0 * (SP_GROUP / 4) * width + t0, *an = args->an + at;
-    const int32_t *ad = (const int32_t *)(const void *)(args->ad + at),
-                  *as = (const int32_t *)(const void *)(args->as + at);
-    for (size_t g = 0; g < g1 - g0; g++) {
+    const int32_t *a = (const int32_t *)(const void *)args->a + g0 * (SP_GROUP / 4) * width + t0;
+    const int32_t *ad = (const int32_t *)(const void *)(args->ad + at), *an = args->an + at;
+    const int32_t *as = (const int32_t *)(const void *)(args->as + at);
+    int32_t *dst = z->v;
+    for (size_t g = g0; g < g1; g++) {
         SP_UNROLL
-        for (int q = 0; q < 4; q++, a += 2 * width)
-            sp_zip_tokens((int32_t *)(void *)z->a[g][q], a, a + width, tokens, whole, 0);
-        sp_zip_tokens((int32_t *)(void *)z->ad[g], ad, ad, tokens, whole, 0);
-        if (kind == SP_WEIGHT_Q4A) sp_zip_tokens((int32_t *)(void *)z->as[g], as, as, tokens, whole, 0);
-        if (kind == SP_WEIGHT_Q4S) sp_zip_tokens(z->an[g], an, an, tokens, whole, 3);
+        for (int q = 0; q < 4; q++, a += 2 * width) dst = sp_zip_tokens(dst, a, a + width, tokens, whole, 0);
+        dst = sp_zip_tokens(dst, ad, ad, tokens, whole, 0);
+        if (kind == SP_WEIGHT_Q4A) dst = sp_zip_tokens(dst, as, as, tokens, whole, 0);
+        if (kind == SP_WEIGHT_Q4S) dst = sp_zip_tokens(dst, an, an, tokens, whole, 3);
         ad += width, as += width, an += width;
     }
 }
@@ -77,60 +83,71 @@ SP_TEMPLATE void sp_load_pair_scales(float32x4_t d[SP_ROW_PAIRS], const uint16_t
     }
 }
 
-// One of the two groups of a block of weights.
-SP_TEMPLATE void sp_group_smmla(sp_weight_kind kind, const int pairs, const int vectors, const uint8_t *scales_at,
-                                const uint8_t *data, const sp_zipped *z, size_t g, float32x4_t acc[][SP_ROW_PAIRS]) {
-    const uint16_t *scales = (const uint16_t *)(const void *)scales_at;
-    int32x4_t dot[SP_MOST_PAIRS][SP_ROW_PAIRS];
+// Vectors of two pairs that lie side by side, so that one instruction can load them.
+SP_TEMPLATE void sp_load_two(int32x4_t v[2], const int32_t *at, const int p, const int pairs) {
+    v[0] = vld1q_s32(at + 4 * p);
+    if (p + 1 < pairs) v[1] = vld1q_s32(at + 4 * p + 4);
+}
+
+SP_TEMPLATE void sp_dots_smmla(sp_weight_kind kind, const int pairs, const int vectors, const uint8_t *data,
+                               const int32_t *z, int32x4_t dot[][SP_ROW_PAIRS]) {
     SP_UNROLL
-    for (int p = 0; p < pairs; p++) {
-        SP_UNROLL
-        for (int r = 0; r < 2 * vectors; r++)
-            dot[p][r] = kind == SP_WEIGHT_Q4S ? vld1q_s32(z->an[g] + 4 * p) : vdupq_n_s32(0);
-    }
-    SP_UNROLL
-    for (int q = 0; q < 4; q++) {
-        int8x16_t w[2][SP_ROW_VECTORS], zip[SP_ROW_PAIRS];
+    for (int q = 0; q < 4; q++, z += 4 * pairs) {
+        int8x16_t w[2][SP_ROW_VECTORS];
+        int32x4_t a[SP_MOST_PAIRS];
         sp_load_weights_neon(kind, w, data, 2 * q, vectors);
+        SP_UNROLL
+        for (int p = 0; p < pairs && vectors > 1; p += 2) sp_load_two(a + p, z, p, pairs);
         SP_UNROLL
         for (int r = 0; r < vectors; r++) {
             const int32x4_t even = vreinterpretq_s32_s8(w[0][r]), odd = vreinterpretq_s32_s8(w[1][r]);
-            zip[2 * r] = vreinterpretq_s8_s32(vzip1q_s32(even, odd));
-            zip[2 * r + 1] = vreinterpretq_s8_s32(vzip2q_s32(even, odd));
-        }
-        SP_UNROLL
-        for (int p = 0; p < pairs; p += 2) {
-            const int8x16_t a = vld1q_s8(z->a[g][q] + 16 * p);
-            const int8x16_t b = p + 1 < pairs ? vld1q_s8(z->a[g][q] + 16 * p + 16) : a;
+            const int32x4_t low = vzip1q_s32(even, odd), high = vzip2q_s32(even, odd);
             SP_UNROLL
-            for (int r = 0; r < 2 * vectors; r++) {
-                dot[p][r] = sp_smmla(dot[p][r], a, zip[r]);
-                if (p + 1 < pairs) dot[p + 1][r] = sp_smmla(dot[p + 1][r], b, zip[r]);
+            for (int p = 0; p < pairs; p++) {
+                if (vectors == 1 && p % 2 == 0) sp_load_two(a + p, z, p, pairs);
+                dot[p][2 * r] = sp_smmla(dot[p][2 * r], a[p], low);
+                dot[p][2 * r + 1] = sp_smmla(dot[p][2 * r + 1], a[p], high);
             }
         }
     }
+}
+
+// One of the two groups of a block of weights with its activations.
+SP_TEMPLATE void sp_group_smmla(sp_weight_kind kind, const int pairs, const int vectors, const uint8_t *scales_at,
+                                const uint8_t *data, const int32_t *z, float32x4_t acc[][SP_ROW_PAIRS]) {
+    const uint16_t *scales = (const uint16_t *)(const void *)scales_at;
+    const int32_t *ad = z + 16 * pairs, *more = z + 20 * pairs;
+    int32x4_t dot[SP_MOST_PAIRS][SP_ROW_PAIRS], v[2];
+    SP_UNROLL
+    for (int p = 0; p < pairs; p++) {
+        if (kind == SP_WEIGHT_Q4S && p % 2 == 0) sp_load_two(v, more, p, pairs);
+        SP_UNROLL
+        for (int r = 0; r < 2 * vectors; r++) dot[p][r] = kind == SP_WEIGHT_Q4S ? v[p % 2] : vdupq_n_s32(0);
+    }
+    sp_dots_smmla(kind, pairs, vectors, data, z, dot);
+
     float32x4_t d[SP_ROW_PAIRS];
     sp_load_pair_scales(d, scales, vectors);
     SP_UNROLL
     for (int p = 0; p < pairs; p++) {
-        const float32x4_t ad = vld1q_f32(z->ad[g] + 4 * p);
+        if (p % 2 == 0) sp_load_two(v, ad, p, pairs);
         SP_UNROLL
-        for (int r = 0; r < 2 * vectors; r++)
-            acc[p][r] = vfmaq_f32(acc[p][r], vcvtq_f32_s32(dot[p][r]), vmulq_f32(d[r], ad));
-    }
-    if (kind == SP_WEIGHT_Q4A) {
-        sp_load_pair_scales(d, scales + SP_BLOCK_SCALES / sizeof *scales, vectors);
-        SP_UNROLL
-        for (int p = 0; p < pairs; p++) {
-            const float32x4_t as = vld1q_f32(z->as[g] + 4 * p);
-            SP_UNROLL
-            for (int r = 0; r < 2 * vectors; r++) acc[p][r] = vfmaq_f32(acc[p][r], d[r], as);
+        for (int r = 0; r < 2 * vectors; r++) {
+            const float32x4_t scale = vmulq_f32(d[r], vreinterpretq_f32_s32(v[p % 2]));
+            acc[p][r] = vfmaq_f32(acc[p][r], vcvtq_f32_s32(dot[p][r]), scale);
+            SP_SETTLE(acc[p][r]);
         }
     }
+    if (kind != SP_WEIGHT_Q4A) return;
+    sp_load_pair_scales(d, scales + SP_BLOCK_SCALES / sizeof *scales, vectors);
     SP_UNROLL
     for (int p = 0; p < pairs; p++) {
+        if (p % 2 == 0) sp_load_two(v, more, p, pairs);
         SP_UNROLL
-        for (int r = 0; r < 2 * vectors; r++) SP_SETTLE(acc[p][r]);
+        for (int r = 0; r < 2 * vectors; r++) {
+            acc[p][r] = vfmaq_f32(acc[p][r], d[r], vreinterpretq_f32_s32(v[p % 2]));
+            SP_SETTLE(acc[p][r]);
+        }
     }
 }
 
@@ -152,9 +169,11 @@ SP_TEMPLATE void sp_pass_smmla(sp_weight_kind kind, const int tokens, const int 
     }
     const sp_weight_group w = sp_weight_group_at(kind, args->w, g0);
     const uint8_t *scales = (const uint8_t *)(w.scales + 4 * v0), *data = w.data + 16 * v0;
-    for (size_t g = 0; g < g1 - g0; g += 2, scales += block, data += block) {
-        sp_group_smmla(kind, pairs, vectors, scales, data, z, g, acc);
-        sp_group_smmla(kind, pairs, vectors, scales + 32, data + (kind == SP_WEIGHT_Q8S ? 512 : 256), z, g + 1, acc);
+    const size_t group = (kind == SP_WEIGHT_Q8S ? 20 : 24) * (size_t)pairs;
+    const int32_t *v = z->v;
+    for (size_t g = g0; g < g1; g += 2, scales += block, data += block, v += 2 * group) {
+        sp_group_smmla(kind, pairs, vectors, scales, data, v, acc);
+        sp_group_smmla(kind, pairs, vectors, scales + 32, data + (kind == SP_WEIGHT_Q8S ? 512 : 256), v + group, acc);
     }
     SP_UNROLL
     for (int p = 0; p < pairs; p++) {
