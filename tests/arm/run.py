@@ -23,6 +23,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from tests import fetch
+from tests.arm import smollm2
 from tests.arm.processors import CROSS, PROCESSORS, Processor, tree
 from tests.conftest import ROOT
 from tests.sdk.runtime import golden
@@ -42,7 +43,9 @@ def install() -> None:
     shutil.rmtree(GUEST, ignore_errors=True)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(GUEST)
-    fetch.smollm2_two_blocks()
+    shutil.rmtree(smollm2.PACKED, ignore_errors=True)
+    for prompt_class in smollm2.CLASSES:
+        smollm2.opened(prompt_class, threads=os.cpu_count() or 1).close()
     for dtype in golden.FORMATS:
         fetch.tiny_llama3_gguf(dtype)
 

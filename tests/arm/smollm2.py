@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real model's answer, to the last bit: SmolLM2 cut to two decoder blocks, on 64 tokens and 16 more that it chooses.
 
+Packed weights, and for the rowwise class what was calibrated, lie in one folder for all processors: the first to open
+the model packs it, and the others read the very bytes, as on a disk that is carried from one machine to another.
+
 `tests/data/golden_smollm2.json` keeps, per prompt class, the sha256 of the float32 logits of all 64 positions, little
 endian, and the greedy continuation. Like golden.json it was made by the scalar reference on one thread and changes only
 when the arithmetic is changed on purpose:
@@ -18,10 +21,14 @@ from typing import Any
 import numpy as np
 
 from smepilot.runtime.runner import Runner
+from smepilot.runtime.sequence import Role
+from smepilot.types import PromptClass
 from tests import fetch
+from tests.arm.processors import CROSS
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden_smollm2.json"
-CLASSES = ("grouped",)
+PACKED = CROSS / "packed"
+CLASSES: tuple[PromptClass, ...] = ("grouped", "rowwise")
 VOCABULARY, TOKENS, ANSWER = 49152, 64, 16
 
 
@@ -30,19 +37,20 @@ def prompt() -> list[int]:
     return np.random.default_rng(0).integers(0, VOCABULARY, TOKENS).tolist()
 
 
-def opened(prompt_class: str, *, threads: int) -> Runner:
+def opened(prompt_class: PromptClass, *, threads: int) -> Runner:
     """A runner of the model in the class, with keys and values in float16."""
-    return Runner.open(fetch.smollm2_two_blocks(), threads=threads, ctx=256)
+    path = fetch.smollm2_two_blocks()
+    return Runner.open(path, threads=threads, ctx=256, prompt_class=prompt_class, cache_dir=PACKED)
 
 
 def answer(runner: Runner) -> dict[str, Any]:
-    """The hash of the prompt's logits, and what follows."""
+    """The hash of the prompt's logits, and what the model says to it."""
     handle = runner.sequence()
     logits = runner.forward([(handle, prompt())], "all")
     chosen, row = [], logits[-1]
     for _ in range(ANSWER):
         chosen.append(int(row.argmax()))
-        (row,) = runner.forward([(handle, chosen[-1:])])
+        (row,) = runner.forward([(handle, chosen[-1:])], role=Role.GENERATED)
     handle.free()
     return {"logits": hashlib.sha256(logits.astype("<f4").tobytes()).hexdigest(), "answer": chosen}
 

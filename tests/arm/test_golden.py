@@ -7,11 +7,12 @@ import json
 
 import pytest
 
+from smepilot.types import PromptClass
 from tests.arm import smollm2
 
 
 @pytest.mark.parametrize("prompt_class", smollm2.CLASSES)
-def test_a_real_models_bits(prompt_class: str) -> None:
+def test_a_real_models_bits(prompt_class: PromptClass) -> None:
     runner = smollm2.opened(prompt_class, threads=2)
     try:
         assert smollm2.answer(runner) == json.loads(smollm2.GOLDEN.read_text())[prompt_class]

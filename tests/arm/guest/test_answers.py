@@ -11,6 +11,7 @@ import pytest
 
 import smepilot as sp
 from smepilot import _native
+from smepilot.types import PromptClass
 from tests.arm import smollm2
 from tests.sdk.tiny import PROMPT, RESTLESS, VARIED
 
@@ -25,7 +26,7 @@ def test_tiers_are_the_processors() -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("prompt_class", smollm2.CLASSES)
-def test_a_real_models_bits(prompt_class: str, threads: int) -> None:
+def test_a_real_models_bits(prompt_class: PromptClass, threads: int) -> None:
     runner = smollm2.opened(prompt_class, threads=threads)
     try:
         assert smollm2.answer(runner) == GOLDEN[prompt_class]
