@@ -102,15 +102,35 @@ static void run_tiles(void *ctx, uint32_t begin, uint32_t end, const sp_worker *
     }
 }
 
+// Rows of spans longer than one token.
+static uint32_t prompt_rows(const sp_batch *batch) {
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < batch->span_count; i++) rows += batch->spans[i].rows > 1 ? batch->spans[i].rows : 0;
+    return rows;
+}
+
+static uint32_t kinds_for(const sp_step *step, uint32_t prompt) {
+    const bool matrix = step->matrix_rows > 0 && prompt >= step->matrix_rows;
+    return 1u << SP_KIND_CORE | (uint32_t)matrix << SP_KIND_SME;
+}
+
+// The kinds of workers that some step needs.
+static uint32_t kinds_of(const sp_program *program, uint32_t prompt) {
+    uint32_t kinds = 0;
+    for (size_t i = 0; i < program->count; i++) kinds |= kinds_for(&program->steps[i], prompt);
+    return kinds;
+}
+
 sp_status sp_program_run(sp_program *program, const sp_batch *batch) {
+    const uint32_t prompt = prompt_rows(batch);
     program->run.batch = *batch;
     atomic_store(&program->state, RUNNING);
-    sp_pool_begin(program->pool, 0);
+    sp_pool_begin(program->pool, kinds_of(program, prompt));
     for (size_t i = 0; i < program->count && atomic_load(&program->state) == RUNNING; i++) {
         const sp_step *step = &program->steps[i];
         const uint64_t start = sp_clock_ns();
         program->current = step;
-        const sp_queue_spec spec = {.tiles = tiles_of(step, &program->run)};
+        const sp_queue_spec spec = {.tiles = tiles_of(step, &program->run), .kinds = kinds_for(step, prompt)};
         sp_pool_run(program->pool, &spec, run_tiles, program);
         program->ns[step->kind] += sp_clock_ns() - start;
     }

@@ -34,6 +34,7 @@ typedef struct sp_step {
         sp_logits logits;
         sp_observe observe;
     } u;
+    uint32_t matrix_rows;  // rows of prompts from which matrix units' workers take part; 0: they never do
 } sp_step;
 
 typedef struct sp_program sp_program;

@@ -165,6 +165,10 @@ size_t sp_op_scratch_bytes(uint32_t max_tokens, uint32_t heads, uint32_t kv_head
 size_t sp_attention_partial_bytes(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t workers,
                                   uint32_t max_spans, uint32_t max_blocks);
 
+// The best kernels of `tiers` for each kind of worker. A unit that cores share has workers of its own, which alone use
+// it; where each core has a unit for itself, core workers use it wherever many rows come at once.
+void sp_run_kernels(sp_kernel_set kernels[SP_KIND_COUNT], uint32_t tiers, bool private_units);
+
 // ---- shared by the operators
 
 // The kernel of a slot for a worker's kind.

@@ -72,6 +72,7 @@ cdef extern from "op/op.h":
     ctypedef struct sp_observe:
         sp_act in_ "in"
         float *peaks
+    void sp_run_kernels(sp_kernel_set *kernels, uint32_t tiers, bint private_units)
     size_t sp_op_scratch_bytes(uint32_t max_tokens, uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t d_model)
     size_t sp_attention_partial_bytes(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t workers,
                                       uint32_t max_spans, uint32_t max_blocks)
@@ -93,6 +94,7 @@ cdef extern from "exec/program.h":
     ctypedef struct sp_step:
         sp_op_kind kind
         sp_step_u u
+        uint32_t matrix_rows
     ctypedef struct sp_program:
         pass
     const char *sp_op_name(sp_op_kind kind)
@@ -128,7 +130,8 @@ cdef class Program:
     k, then offsets: rows; int8 values; scales, negated sums and scaled sums of grouped rows; scales, negated sums and
     outliers of rowwise rows; counters; then the addresses of s and u, or 0, and the outlier columns.
 
-    Keeps its pool, pages and `owner` (whatever holds the packed weights' memory) alive. One run at a time; `cancel`
+    `matrix_rows`, set before a step is added: rows of prompts from which matrix units' workers take part in it; 0: they
+    do not. Keeps its pool, pages and `owner` (whatever holds the packed weights' memory) alive. One run at a time; `cancel`
     may come from any thread.
     """
 
@@ -142,6 +145,7 @@ cdef class Program:
     cdef int32_t vocab
     cdef int32_t max_tokens
     cdef int32_t context
+    cdef public uint32_t matrix_rows
 
     def __cinit__(self, pool: Pool, kv: KvPool, *, tiers: _Sequence[str], arena_bytes: int, max_tokens: int,
                   context: int, vocab: int, heads: int, kv_heads: int, head_dim: int, d_model: int, owner: object,
@@ -150,10 +154,7 @@ cdef class Program:
             raise _errors.InvalidParameterError(f"the pool counts {pool.counters} kernels; {SP_COUNTERS} needed")
         self.pool, self.kv, self.owner, self.columns = pool, kv, owner, []
         self.vocab, self.max_tokens, self.context = vocab, max_tokens, context
-        # A unit that cores share has workers of its own, at most one each; one that a core has for itself serves it.
-        cdef uint32_t bits = tier_bits(tiers)
-        sp_kernel_select(&self.kernels[<int>SP_KIND_CORE], bits if private_units else bits & ~<uint32_t>SP_TIERS_SME)
-        sp_kernel_select(&self.kernels[<int>SP_KIND_SME], bits)
+        sp_run_kernels(self.kernels, tier_bits(tiers), private_units)
         check(sp_pool_reserve_scratch(pool.ptr, sp_op_scratch_bytes(max_tokens, heads, kv_heads, head_dim, d_model)),
               "reserving the workers' scratch memory")
         check(sp_program_create(&self.ptr, pool.ptr, kv.ptr, self.kernels, arena_bytes), "making the program")
@@ -163,6 +164,7 @@ cdef class Program:
         c_free(self.inv_freq)
 
     cdef int add(self, sp_step *step) except -1:
+        step.matrix_rows = self.matrix_rows
         return check(sp_program_add(self.ptr, step), "adding a step")
 
     cdef sp_act act(self, act) except *:

@@ -131,5 +131,6 @@ def lower(
             raised by every run to the largest size of each column. The memory must outlive the program.
     """
     lowering = _Lowering(plan, weights, program, rowwise, peaks)
-    for i in range(len(plan.steps)):
+    for i, step in enumerate(plan.steps):
+        program.matrix_rows = step.matrix_rows
         lowering.add(i)

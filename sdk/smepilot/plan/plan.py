@@ -18,15 +18,21 @@ from smepilot.plan.rowwise import RowwiseFacts, linear_inputs
 FLOAT_FORMATS = frozenset({"F32", "F16", "BF16"})
 LINEAR = frozenset({"qkv", "project", "gate_up", "logits"})
 """Operators that multiply with weights."""
+MATRIX_ROWS = 32
+"""Rows of prompts that fill a matrix unit's tiles: two vectors of 512 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """What the arena is sized for: tokens of one step, the context, and the workers that attention splits over."""
+    """What the arena is sized for: tokens of one step, the context, and the workers that attention splits over.
+
+    `matrix` of the workers drive matrix units that cores share.
+    """
 
     max_batch: int
     context: int
     workers: int
+    matrix: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,7 @@ class Step:
     """One operator. `weights` are parameter names, `reads` and `writes` buffer names; `layer` is -1 outside layers.
 
     `classes` are the precision classes of a linear operator: "float", "grouped", and "rowwise" where prompts have it.
+    `matrix_rows` is the number of prompt rows from which matrix units' workers take part; 0: cores alone.
     """
 
     op: str
@@ -42,6 +49,7 @@ class Step:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    matrix_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,8 @@ class ExecutionPlan:
                 continue
             kinds = ", ".join(sorted({self.formats[w] for w in step.weights}))
             line = f"  {step.op:<10} {' '.join(step.reads):<12} -> {' '.join(step.writes):<12} {kinds:<12}"
-            lines.append(f"{line} {' '.join(step.classes)}".rstrip())
+            workers = f"cores, matrix units from {step.matrix_rows} rows" if step.matrix_rows else ""
+            lines.append(f"{line} {' '.join(step.classes):<16} {workers}".rstrip())
         lines += [f"  buffer {b.name:<8} k {b.k:<6} {b.nbytes / 1e6:8.2f} MB  {b.parts}" for b in self.buffers.values()]
         return "\n".join(lines)
 
@@ -115,6 +124,12 @@ def _classified(step: Step, formats: Mapping[str, str], rowwise: Mapping[str, Ro
     return replace(step, classes=tuple(classes + ["grouped"] * bool(quantised)))
 
 
+def _placed(step: Step, matrix: int) -> Step:
+    """The step with its workers: matrix units are worth entering for products that run on without a stop for scales."""
+    pays = step.op == "attention" or (step.op in LINEAR and step.layer >= 0 and step.classes != ("grouped",))
+    return replace(step, matrix_rows=MATRIX_ROWS) if matrix and pays else step
+
+
 def _forms(
     config: ModelConfig, steps: list[Step], formats: Mapping[str, str], rowwise: Mapping[str, RowwiseFacts]
 ) -> dict[str, Form]:
@@ -156,7 +171,7 @@ def make_plan(
         rowwise: The rowwise form of parameters that have one: prompts are computed in it.
         observe: For calibration: steps that keep the largest size of each column of every linear input.
     """
-    steps = [_classified(step, formats, rowwise) for step in _steps(config)]
+    steps = [_placed(_classified(step, formats, rowwise), limits.matrix) for step in _steps(config)]
     if observe:
         steps = _with_observers(config, steps)
     tokens = -(-limits.max_batch // TOKENS) * TOKENS

@@ -53,8 +53,13 @@ class Runner:
         self.max_batch = max_batch
         self._model: loader.Model | None = model
         self._lent = lent
-        self._pool = _native.Pool(threads)
-        self.threads: int = self._pool.threads
+        machine = _native.cpu_info()
+        units = any(name.startswith("sme") for name in tiers)
+        private = units and machine["sme_private"]
+        matrix = machine["sme_workers"] if units and not private else 0
+        self._pool = _native.Pool(threads, matrix=matrix)
+        workers = self._pool.threads
+        self.threads: int = workers - matrix
         blocks = -(-ctx // PAGE_TOKENS)
         self.kv = _native.KvPool(
             layers=config.n_layers,
@@ -67,11 +72,11 @@ class Runner:
             heads=config.n_heads,
             kv_heads=config.n_kv_heads,
             head_dim=config.head_dim,
-            workers=self.threads,
+            workers=workers,
             max_spans=max_batch,
             max_blocks=blocks,
         )
-        limits = PlanLimits(max_batch, ctx, self.threads)
+        limits = PlanLimits(max_batch, ctx, workers, matrix)
         facts = model.rowwise if model.prompt_class == "rowwise" else {}
         self.plan = make_plan(config, model.formats, limits, partial_bytes, rowwise=facts, observe=bool(peaks))
         self._program = _native.Program(
@@ -87,6 +92,7 @@ class Runner:
             head_dim=config.head_dim,
             d_model=config.d_model,
             owner=model,
+            private_units=private,
         )
         lower(self.plan, model.weights, self._program, rowwise=facts, peaks=peaks)
         self._logits = np.empty((0, config.vocab_size), np.float32)

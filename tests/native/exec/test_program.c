@@ -23,6 +23,7 @@ enum {
     CONTEXT_PAGES = 3,
     STEPS = 8,
     OUTLIERS = 2,
+    MATRIX_ROWS = 30,  // some steps of a talk have as many rows of prompts
 };
 
 // One layer of random weights, and a program over them.
@@ -88,30 +89,34 @@ static void add_steps(model *m) {
     sp_norm final = norm;
     final.out = last, final.gather = true;
     const sp_step steps[STEPS] = {
-        {SP_OP_EMBED, {.embed = {m->embedding.linear, x, cos, sin, m->inv_freq, HEAD / 2}}},
-        {SP_OP_NORM, {.norm = norm}},
-        {SP_OP_QKV, {.qkv = {{m->q.linear, m->k.linear, m->v.linear}, h, q, cos, sin, 0, HEAD, 0.36f}}},
-        {SP_OP_ATTENTION, {.attention = {q, a, 0, HEADS, KV_HEADS, HEAD, partial}}},
-        {SP_OP_PROJECT, {.project = {m->o.linear, a, x}}},
-        {SP_OP_NORM, {.norm = norm}},
-        {SP_OP_GATE_UP, {.gate_up = {m->gate.linear, m->up.linear, h, f}}},
-        {SP_OP_PROJECT, {.project = {m->down.linear, f, x}}},
+        {.kind = SP_OP_EMBED, .u = {.embed = {m->embedding.linear, x, cos, sin, m->inv_freq, HEAD / 2}}},
+        {.kind = SP_OP_NORM, .u = {.norm = norm}},
+        {.kind = SP_OP_QKV, .u = {.qkv = {{m->q.linear, m->k.linear, m->v.linear}, h, q, cos, sin, 0, HEAD, 0.36f}}},
+        {.kind = SP_OP_ATTENTION, .u = {.attention = {q, a, 0, HEADS, KV_HEADS, HEAD, partial}}},
+        {.kind = SP_OP_PROJECT, .u = {.project = {m->o.linear, a, x}}},
+        {.kind = SP_OP_NORM, .u = {.norm = norm}},
+        {.kind = SP_OP_GATE_UP, .u = {.gate_up = {m->gate.linear, m->up.linear, h, f}}},
+        {.kind = SP_OP_PROJECT, .u = {.project = {m->down.linear, f, x}}},
     };
-    const sp_step tail[] = {{SP_OP_OBSERVE, {.observe = {f, m->peaks}}},
-                            {SP_OP_NORM, {.norm = final}},
-                            {SP_OP_LOGITS, {.logits = {m->embedding.linear, last}}}};
+    const sp_step tail[] = {{.kind = SP_OP_OBSERVE, .u = {.observe = {f, m->peaks}}},
+                            {.kind = SP_OP_NORM, .u = {.norm = final}},
+                            {.kind = SP_OP_LOGITS, .u = {.logits = {m->embedding.linear, last}}}};
     sp_kernel_set kernels[SP_KIND_COUNT];
-    sp_rig_kernels(kernels, sp_rig_tiers());
+    sp_run_kernels(kernels, sp_rig_tiers(), false);
     SP_CHECK_INT(sp_program_create(&m->program, m->pool, m->kv, kernels, m->arena), SP_OK);
-    for (int i = 0; i < STEPS; i++) SP_CHECK_INT(sp_program_add(m->program, &steps[i]), SP_OK);
+    for (int i = 0; i < STEPS; i++) {
+        sp_step step = steps[i];
+        step.matrix_rows = MATRIX_ROWS;
+        SP_CHECK_INT(sp_program_add(m->program, &step), SP_OK);
+    }
     for (int i = 0; i < 3; i++) SP_CHECK_INT(sp_program_add(m->program, &tail[i]), SP_OK);
 }
 
-static void open(model *m, sp_format format, bool rowwise, uint32_t workers) {
+static void open(model *m, sp_format format, bool rowwise, uint32_t workers, uint32_t matrix) {
     *m = (model){0};
     make_weights(m, format, rowwise);
     sp_pool_config config = sp_pool_config_default();
-    config.cores = workers, config.counters = SP_COUNTERS, config.pin = false;
+    config.cores = workers, config.sme = matrix, config.counters = SP_COUNTERS, config.pin = false;
     SP_CHECK_INT(sp_pool_create(&m->pool, &config), SP_OK);
     SP_CHECK_INT(sp_pool_reserve_scratch(m->pool, sp_op_scratch_bytes(BATCH, HEADS, KV_HEADS, HEAD, D)), SP_OK);
     const sp_kv_config kv = {.layers = 1, .heads = KV_HEADS, .head_dim = HEAD, .pages = PAGES};
@@ -164,26 +169,44 @@ static void talk(model *m, float *logits) {
     for (int i = 0; i < CONTEXT_PAGES; i++) sp_kv_release(m->kv, first[i]), sp_kv_release(m->kv, second[i]);
 }
 
-enum { TALK = (120 + 41 + 2 + 21 + 1) * VOCAB };
+enum { TALK = (120 + 41 + 2 + 21 + 1) * VOCAB, MOST_TALKS = 200 };
+
+static uint64_t calls(const model *m, sp_slot slot) {
+    uint64_t counts[SP_COUNTERS];
+    sp_pool_counts(m->pool, counts);
+    return counts[slot] + counts[SP_KIND_SME * SP_SLOT_COUNT + slot];
+}
+
+// Whether matrix units' workers, if any, have computed tiles.
+static bool helped(const model *m, uint32_t matrix) {
+    uint64_t counts[SP_COUNTERS], theirs = 0;
+    sp_pool_counts(m->pool, counts);
+    for (int slot = 0; slot < SP_SLOT_COUNT; slot++) theirs += counts[SP_KIND_SME * SP_SLOT_COUNT + slot];
+    return (theirs > 0) == (matrix > 0);
+}
 
 SP_TEST(exec_program_gives_the_same_bits_with_any_workers) {
     static const sp_format formats[] = {SP_F32, SP_BF16, SP_Q4_0, SP_Q8_0, SP_Q4_1};
+    static const struct {
+        uint32_t cores, matrix;
+    } teams[] = {{1, 0}, {3, 0}, {5, 0}, {1, 1}, {2, 2}};
     static float want[TALK], got[TALK];
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
         const bool rowwise = !sp_rig_is_float(formats[f]) && formats[f] != SP_Q4_0;
-        for (uint32_t workers = 1; workers <= 5; workers += 2) {
+        for (size_t w = 0; w < sizeof teams / sizeof *teams; w++) {
             model m;
-            open(&m, formats[f], rowwise, workers);
-            sp_test_label("%s rowwise=%d workers=%u", sp_format_get(formats[f])->name, rowwise, workers);
-            for (int again = 0; again < 3; again++) {
-                talk(&m, workers == 1 && again == 0 ? want : got);
-                if (workers > 1 || again > 0) SP_CHECK_FLOATS(got, want, TALK);
+            open(&m, formats[f], rowwise, teams[w].cores, teams[w].matrix);
+            sp_test_label("%s rowwise=%d cores=%u matrix=%u", sp_format_get(formats[f])->name, rowwise, teams[w].cores,
+                          teams[w].matrix);
+            uint64_t ns[SP_OP_COUNT];
+            for (int again = 0; again < MOST_TALKS && (again < 3 || !helped(&m, teams[w].matrix)); again++) {
+                talk(&m, w == 0 && again == 0 ? want : got);
+                if (w > 0 || again > 0) SP_CHECK_FLOATS(got, want, TALK);
             }
-            uint64_t counts[SP_COUNTERS], ns[SP_OP_COUNT];
-            sp_pool_counts(m.pool, counts);
+            SP_CHECK(helped(&m, teams[w].matrix));
+            SP_CHECK(calls(&m, SP_SLOT_SOFTMAX) > 0 && calls(&m, SP_SLOT_MERGE) > 0);
+            SP_CHECK_INT(calls(&m, SP_SLOT_GEMM_Q8R) > 0, rowwise);
             sp_program_times(m.program, ns);
-            SP_CHECK(counts[SP_SLOT_SOFTMAX] > 0 && counts[SP_SLOT_MERGE] > 0);
-            SP_CHECK_INT(counts[SP_SLOT_GEMM_Q8R] > 0, rowwise);
             for (int op = 0; op < SP_OP_COUNT; op++) SP_CHECK(ns[op] > 0 && sp_op_name((sp_op_kind)op)[0] != 0);
             close(&m);
         }
@@ -204,7 +227,7 @@ static void *nag(void *ctx) {
 SP_TEST(exec_program_cancelled_leaves_no_trace) {
     static float want[BATCH * VOCAB], got[BATCH * VOCAB];
     model m;
-    open(&m, SP_Q8_0, true, 3);
+    open(&m, SP_Q8_0, true, 3, 1);
     int32_t pages[CONTEXT_PAGES];
     for (int i = 0; i < CONTEXT_PAGES; i++) pages[i] = sp_kv_alloc(m.kv);
     const sp_span span = {0, BATCH, 0, pages};
@@ -230,7 +253,7 @@ SP_TEST(exec_program_cancelled_leaves_no_trace) {
 
 SP_TEST(exec_program_reports_memory_that_cannot_be_had) {
     sp_kernel_set kernels[SP_KIND_COUNT];
-    sp_rig_kernels(kernels, sp_rig_tiers());
+    sp_run_kernels(kernels, sp_rig_tiers(), false);
     sp_pool_config config = sp_pool_config_default();
     config.cores = 1;
     sp_pool *pool;

@@ -18,14 +18,9 @@
 
 enum { FENCE = 2 * SP_LINE, CANARY = 0xa5 };
 
-void sp_rig_kernels(sp_kernel_set kernels[SP_KIND_COUNT], uint32_t tiers) {
-    sp_kernel_select(&kernels[SP_KIND_CORE], tiers & ~SP_TIERS_SME);
-    sp_kernel_select(&kernels[SP_KIND_SME], tiers);
-}
-
 void sp_rig_open(sp_rig *rig, sp_tier tier, size_t arena_bytes, size_t scratch_bytes) {
     *rig = (sp_rig){.bytes = arena_bytes};
-    sp_rig_kernels(rig->kernels, sp_rig_tiers() & ((2u << tier) - 1));
+    sp_run_kernels(rig->kernels, sp_rig_tiers() & ((2u << tier) - 1), false);
     rig->run = (sp_run){.kernels = rig->kernels, .arena = sp_alloc_aligned(SP_LINE, arena_bytes, 1), .workers = 1};
     rig->worker = (sp_worker){.kind = SP_TIERS_SME >> tier & 1 ? SP_KIND_SME : SP_KIND_CORE,
                               .counts = rig->counts,

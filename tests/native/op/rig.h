@@ -17,9 +17,6 @@ typedef struct sp_rig {
     size_t bytes, end[SP_RIG_BUFFERS], begin[SP_RIG_BUFFERS], count;  // of the arena, and of each buffer in it
 } sp_rig;
 
-// The best kernels of `tiers` for each kind of worker.
-void sp_rig_kernels(sp_kernel_set kernels[SP_KIND_COUNT], uint32_t tiers);
-
 // A rig with the kernels of one tier, whose worker is of the kind that runs them. `scratch`: see sp_op_scratch_bytes.
 void sp_rig_open(sp_rig *rig, sp_tier tier, size_t arena_bytes, size_t scratch_bytes);
 

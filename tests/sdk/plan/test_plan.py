@@ -195,6 +195,31 @@ def test_a_step_is_rowwise_if_all_its_quantised_matrices_can_be() -> None:
     assert "rowwise grouped" in plan_of(config, formats, limits, rowwise=rowwise).explain()
 
 
+def test_matrix_units_take_what_runs_on_without_a_stop() -> None:
+    """Rowwise and float products and attention, from two full tiles on; grouped products and the rest are the cores'."""
+    config = config_of(1, heads=4, kv_heads=2, head_dim=16, d_model=64, d_ff=96)
+    formats = {p.name: "Q8_0" if p.rows else "F32" for p in parameters(config)} | {config.names.down.format(i=0): "F16"}
+    attention = (config.names.q.format(i=0), config.names.k.format(i=0), config.names.v.format(i=0))
+    rowwise = dict.fromkeys(attention, RowwiseFacts(0, 0, 0, 0))
+    limits = PlanLimits(64, 128, 3, matrix=1)
+    plan = plan_of(config, formats, limits, rowwise=rowwise)
+    assert [(s.op, s.matrix_rows) for s in plan.steps] == [
+        ("embed", 0),
+        ("norm", 0),
+        ("qkv", 32),
+        ("attention", 32),
+        ("project", 0),
+        ("norm", 0),
+        ("gate_up", 0),
+        ("project", 32),
+        ("norm", 0),
+        ("logits", 0),
+    ]
+    assert "matrix units from 32 rows" in plan.explain()
+    plain = plan_of(config, formats, dataclasses.replace(limits, matrix=0), rowwise=rowwise)
+    assert all(step.matrix_rows == 0 for step in plain.steps)
+
+
 def smollm2(layers: int = 30) -> ExecutionPlan:
     config = config_of(layers, heads=9, kv_heads=3, head_dim=64, d_model=576, d_ff=1536)
     formats = {p.name: "Q4_1" if p.rows else "F32" for p in parameters(config)}
