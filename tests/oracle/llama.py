@@ -8,13 +8,15 @@ float32(position) * float32(inverse frequency), as in Hugging Face.
 
 With `int8=True` the inputs of quantised matrices are rounded as the engine's `grouped` class does, to 127 steps per
 32 values of one token. What then remains of the difference is float32 rounding and the few values that fall on the
-other side of a step because of it.
+other side of a step because of it. With `smoothing`, matrices that have one are computed as its `rowwise` class does:
+both operands rounded to 127 steps per row, columns smoothed first, outlier columns left to floats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import gguf
@@ -22,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests import convert
+from tests.rowwise import Smoothing
 
 Matrix = NDArray[np.float64]
 GROUP = 32
@@ -31,7 +34,9 @@ FLOAT_TYPES = {"F32", "F16", "BF16"}
 class Llama:
     """A model file of architecture `llama`, dequantised to float64."""
 
-    def __init__(self, path: Path, *, int8: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, int8: bool = False, smoothing: Mapping[str, Smoothing] = MappingProxyType({})
+    ) -> None:
         reader = gguf.GGUFReader(path)
         self._keys: dict[str, Any] = {name: field.contents() for name, field in reader.fields.items()}
         self._tensors: dict[str, Matrix] = {}
@@ -42,6 +47,7 @@ class Llama:
             self._tensors[tensor.name] = values.astype(np.float64)
             if int8 and tensor.tensor_type.name not in FLOAT_TYPES:
                 self._quantised.add(tensor.name)
+        self._smoothing = {name: each for name, each in smoothing.items() if name in self._quantised}
         self.heads = int(self._keys["llama.attention.head_count"])
         self.kv_heads = int(self._keys["llama.attention.head_count_kv"])
         self.head_dim = int(self._keys["llama.attention.key_length"])
@@ -82,6 +88,10 @@ class Llama:
         return x / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + eps) * self._tensors[name]
 
     def _linear(self, name: str, x: Matrix) -> Matrix:
+        if name in self._smoothing:
+            s, u, outliers = self._smoothing[name]
+            w, kept = self._tensors[name], list(outliers)
+            return _int8(x * u, x.shape[1]) @ _int8(w * s, w.shape[1]).T + x[:, kept] @ w[:, kept].T
         return (_int8(x) if name in self._quantised else x) @ self._tensors[name].T
 
     def _frequencies(self) -> NDArray[np.float32]:
@@ -120,9 +130,9 @@ def _rotate(x: Matrix, cos: Matrix, sin: Matrix) -> Matrix:
     return turned
 
 
-def _int8(x: Matrix) -> Matrix:
-    """Rounds to multiples of max / 127 within each group of 32 columns."""
-    groups = x.reshape(len(x), -1, GROUP)
+def _int8(x: Matrix, group: int = GROUP) -> Matrix:
+    """Rounds to multiples of max / 127 within each group of columns."""
+    groups = x.reshape(len(x), -1, group)
     scale = np.abs(groups).max(axis=2, keepdims=True) / 127
     steps = np.divide(groups, scale, out=np.zeros_like(groups), where=scale > 0)
     return (np.rint(steps) * scale).reshape(x.shape)

@@ -17,10 +17,13 @@ import pytest
 from numpy.typing import NDArray
 
 from smepilot import _native
+from smepilot.runtime import loader
 from smepilot.runtime.runner import Runner
+from smepilot.runtime.sequence import Role
 from tests import random_llama
 from tests.oracle.llama import Llama
 from tests.random_llama import Shape
+from tests.rowwise import open_rowwise, smoothing
 
 TIGHT = 1e-5
 NOISE = 0.02
@@ -56,7 +59,7 @@ def ids_for(shape: Shape, count: int = LENGTH) -> list[int]:
 
 def engine(path: Path, ids: list[int], **options: object) -> NDArray[np.float32]:
     """The engine's logits of all positions."""
-    runner = Runner.open(path, **options)  # type: ignore[arg-type]
+    runner = Runner.open(path, prompt_class="grouped", **options)  # type: ignore[arg-type]
     logits = runner.forward([(runner.sequence(), ids)], "all")
     runner.close()
     return logits
@@ -104,6 +107,31 @@ def test_quantised(shape: Shape, dtype: str, tmp_path: Path, monkeypatch: pytest
     assert_one_function(path, ids[:70], monkeypatch)
 
 
+def rowwise(path: Path, ids: list[int], generated: int = 0, **options: object) -> NDArray[np.float32]:
+    """The engine's logits of all positions, in the rowwise class but for the last `generated` tokens."""
+    runner = open_rowwise(path, **options)
+    handle, prompt = runner.sequence(), len(ids) - generated
+    logits = [runner.forward([(handle, ids[:prompt])], "all")]
+    logits += [runner.forward([(handle, ids[prompt:])], "all", role=Role.GENERATED)] if generated else []
+    runner.close()
+    return np.concatenate(logits)
+
+
+@pytest.mark.parametrize("dtype", ["Q4_0", "Q4_1", "Q8_0"])
+@pytest.mark.parametrize("shape", QUANTISED, ids=str)
+def test_rowwise(shape: Shape, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, ids = random_llama.write(tmp_path / "model.gguf", shape, dtype=dtype), ids_for(shape)
+    config = loader.load(path, cache_dir=None).config
+    got = rowwise(path, ids, kv_dtype="f32")
+    assert_close(got, Llama(path, int8=True, smoothing=smoothing(config)).logits(ids), NOISE)
+    results = set()
+    for tier in TIERS:
+        monkeypatch.setenv("SMEPILOT_ISA", tier)
+        for threads, chunk in ((1, 512), (3, 37)):
+            results.add(rowwise(path, ids[:70], 9, threads=threads, max_batch=chunk).tobytes())
+    assert len(results) == 1
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_mixed_formats(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Published files mix types; here every matrix of every layer has one of its own."""
@@ -114,6 +142,10 @@ def test_mixed_formats(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     dtype = {name: str(random.choice(["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"])) for name in matrices}
     path, ids = random_llama.write(tmp_path / "model.gguf", shape, weights=drawn, dtype=dtype), ids_for(shape)
     assert_close(engine(path, ids, kv_dtype="f32"), Llama(path, int8=True).logits(ids), NOISE)
+    config = loader.load(path, cache_dir=None).config
+    assert_close(
+        rowwise(path, ids, kv_dtype="f32"), Llama(path, int8=True, smoothing=smoothing(config)).logits(ids), NOISE
+    )
     assert_one_function(path, ids[:70], monkeypatch)
 
 

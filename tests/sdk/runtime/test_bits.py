@@ -2,7 +2,8 @@
 """One arithmetic: the same bits from every tier, thread count, chunking of the prompt, and company in the batch.
 
 Everything is compared with the scalar reference on one thread with the whole prompt in one step, at all positions and
-as bytes. A run on a tier must have executed that tier's kernels, or it would prove nothing.
+as bytes, in both precision classes of prompts. A run on a tier must have executed that tier's kernels, or it would
+prove nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from smepilot import _native
 from smepilot.runtime.batch import Chunk
 from smepilot.runtime.handle import Handle
 from smepilot.runtime.runner import Runner
+from smepilot.runtime.sequence import Role
 from tests import fetch
+from tests.rowwise import open_rowwise
 from tests.sdk.runtime import golden
 
 Logits = NDArray[np.float32]
@@ -34,6 +37,10 @@ LONG = 600
 STEPWISE = 150  # tokens of the runs that take one at a time: more than two pages
 
 formats = pytest.mark.parametrize("dtype", golden.FORMATS)
+cases = pytest.mark.parametrize(
+    ("dtype", "prompt_class"),
+    [(dtype, "grouped") for dtype in golden.FORMATS] + [(dtype, "rowwise") for dtype in golden.QUANTISED],
+)
 kv_types = pytest.mark.parametrize("kv", golden.KV_TYPES)
 
 
@@ -48,11 +55,14 @@ def tier(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def opened(path: Path, tier: str, **options: Any) -> Iterator[Runner]:
+def opened(path: Path, tier: str, prompt_class: str = "grouped", **options: Any) -> Iterator[Runner]:
     """A runner restricted to `tier`; on leaving, that tier's kernels must have run and no better ones."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SMEPILOT_ISA", tier)
-        runner = Runner.open(path, **options)
+        if prompt_class == "rowwise":
+            runner = open_rowwise(path, **options)
+        else:
+            runner = Runner.open(path, prompt_class="grouped", **options)
     try:
         yield runner
         ran = runner.counts()
@@ -62,11 +72,12 @@ def opened(path: Path, tier: str, **options: Any) -> Iterator[Runner]:
     chosen = {kernel["name"]: kernel["tier"] for kernel in _native.kernels(below) if kernel["chosen"]}
     assert set(ran) <= set(chosen)
     assert {chosen[name] for name in ran if name.startswith("sp_gemm_")} == {tier}
+    assert any(name.startswith("sp_gemm_f32_q8r_q8r_") for name in ran) == (prompt_class == "rowwise")
 
 
-def run(path: Path, tier: str, ids: list[int], **options: Any) -> Logits:
+def run(path: Path, tier: str, ids: list[int], prompt_class: str = "grouped", **options: Any) -> Logits:
     """Logits of all of `ids`, alone."""
-    with opened(path, tier, **options) as runner:
+    with opened(path, tier, prompt_class, **options) as runner:
         return runner.forward([(runner.sequence(), ids)], "all")
 
 
@@ -75,10 +86,10 @@ def random_ids(count: int, vocab: int = 279, seed: int = 0) -> list[int]:
 
 
 @cache
-def reference(dtype: str, kv: str) -> Logits:
+def reference(dtype: str, kv: str, prompt_class: str = "grouped") -> Logits:
     """The scalar reference's logits of LONG tokens, in one step on one thread."""
     path = fetch.tiny_llama3_gguf(dtype)
-    logits = run(path, "scalar", random_ids(LONG), kv_dtype=kv, threads=1, max_batch=WHOLE)
+    logits = run(path, "scalar", random_ids(LONG), prompt_class, kv_dtype=kv, threads=1, max_batch=WHOLE)
     assert np.isfinite(logits).all()
     return logits
 
@@ -88,41 +99,71 @@ def assert_same(got: Logits, want: Logits) -> None:
     assert got.tobytes() == want.tobytes()
 
 
-@formats
+@cases
 @kv_types
-def test_tiers_threads_and_chunks(dtype: str, kv: str, tier: str) -> None:
+def test_tiers_threads_and_chunks(dtype: str, prompt_class: str, kv: str, tier: str) -> None:
     """The scalar reference, thirty times slower, is given 200 tokens."""
-    want = reference(dtype, kv)
+    want, path = reference(dtype, kv, prompt_class), fetch.tiny_llama3_gguf(dtype)
     for threads in THREADS:
         for chunk in CHUNKS:
             count = STEPWISE if chunk == 1 else 200 if tier == "scalar" else LONG
-            got = run(
-                fetch.tiny_llama3_gguf(dtype), tier, random_ids(count), kv_dtype=kv, threads=threads, max_batch=chunk
-            )
+            got = run(path, tier, random_ids(count), prompt_class, kv_dtype=kv, threads=threads, max_batch=chunk)
             assert got.tobytes() == want[:count].tobytes(), f"{threads} threads, chunks of {chunk}"
 
 
-@formats
+@cases
 @kv_types
 @pytest.mark.parametrize("threads", [1, 3])
-def test_company_in_the_batch(dtype: str, kv: str, tier: str, threads: int) -> None:
+def test_company_in_the_batch(dtype: str, prompt_class: str, kv: str, tier: str, threads: int) -> None:
     """A sequence in pieces of odd sizes, while others in the same steps begin, prefill, decode and end."""
-    want, ids = reference(dtype, kv), random_ids(LONG)
+    want, ids = reference(dtype, kv, prompt_class), random_ids(LONG)
     pieces = [3, 1, 60, 1, 1, 17, 64, 1, 30]  # crosses pages in the middle and at their ends
-    with opened(fetch.tiny_llama3_gguf(dtype), tier, kv_dtype=kv, threads=threads, max_batch=256) as runner:
+    path = fetch.tiny_llama3_gguf(dtype)
+    with opened(path, tier, prompt_class, kv_dtype=kv, threads=threads, max_batch=256) as runner:
         mine, decoding, late = runner.sequence(), runner.sequence(), runner.sequence()
         runner.forward([(decoding, random_ids(130, seed=1))], "none")
         got = []
         for step, n in enumerate(pieces):
-            parts = [(decoding, random_ids(1, seed=step))]
+            parts = [(decoding, random_ids(1, seed=step), Role.GENERATED)]
             if step % 2:
-                parts.insert(0, (late, random_ids(20 + step, seed=step)))
+                parts.insert(0, (late, random_ids(20 + step, seed=step), Role.PROMPT))
             at = len(parts)
-            parts += [(mine, ids[mine.length : mine.length + n]), (runner.sequence(), random_ids(5, seed=step))]
-            rows = runner.forward(parts, "all")
-            before = sum(len(part) for _, part in parts[:at])
-            got.append(rows[before : before + n])
+            parts.append((mine, ids[mine.length : mine.length + n], Role.PROMPT))
+            parts.append((runner.sequence(), random_ids(5, seed=step), Role.PROMPT))
+            rows = runner.step([handle.chunk(part, "all", role) for handle, part, role in parts])
+            before = sum(len(part) for _, part, _ in parts[:at])
+            got.append(rows[before : before + n].copy())
+            for handle, part, _ in parts:
+                handle.length += len(part)
     assert_same(np.concatenate(got), want[: sum(pieces)])
+
+
+@pytest.mark.parametrize("dtype", golden.QUANTISED)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_answer_after_a_rowwise_prompt(dtype: str, tier: str, threads: int) -> None:
+    """Its tokens are grouped whatever stands beside them, and whether they come one by one or are computed again.
+
+    Computed again, a conversation is one step of several stretches: prompt, answer, prompt, answer.
+    """
+    path, turns = fetch.tiny_llama3_gguf(dtype), (33, 12, 20, 7)
+    ids, roles = random_ids(sum(turns)), (Role.PROMPT, Role.GENERATED) * 2
+    with opened(path, tier, "rowwise", threads=threads) as runner:
+        handle, got = runner.sequence(), []
+        for count, role in zip(turns, roles, strict=True):
+            part = ids[handle.length : handle.length + count]
+            if role == Role.PROMPT:
+                got.append(runner.forward([(handle, part)], "all"))
+            else:
+                got += [runner.forward([(handle, [token])], "all", role=role) for token in part]
+        again, chunks, page = runner.sequence(), [], runner.sequence().chunk(ids, "all").pages
+        for count, role in zip(turns, roles, strict=True):
+            start = again.length
+            chunks.append(Chunk(page, start, np.array(ids[start : start + count], np.int32), "all", role))
+            again.length += count
+        assert_same(runner.step(chunks), np.concatenate(got))
+        assert_same(runner.step(chunks[:1] + chunks[1:2]), np.concatenate(got)[:45])
+        grouped = run(path, tier, ids[:33])
+        assert np.concatenate(got)[:33].tobytes() != grouped.tobytes()
 
 
 def test_rows_that_are_wanted(tier: str) -> None:
@@ -183,14 +224,16 @@ def test_recycled_pages_leave_no_trace(tier: str) -> None:
         assert_same(runner.forward([(runner.sequence(), ids)], "all"), want)
 
 
-@formats
-def test_golden_hashes(dtype: str, tier: str) -> None:
+@cases
+def test_golden_hashes(dtype: str, prompt_class: str, tier: str) -> None:
     """The bits that every machine and every later architecture must give; see golden.py."""
     stored = json.loads((golden.DATA / "golden.json").read_text())[dtype]
     path = fetch.tiny_llama3_gguf(dtype)
     assert golden.model_hash(path) == stored["tensors"], "the test model itself has changed"
+    if prompt_class == "rowwise":
+        stored = stored["rowwise"]
     for kv in golden.KV_TYPES:
-        with opened(path, tier, kv_dtype=kv, threads=2) as runner:
+        with opened(path, tier, prompt_class, kv_dtype=kv, threads=2) as runner:
             assert golden.logits_hash(runner) == stored[kv]
 
 
