@@ -28,8 +28,20 @@ from smepilot.prompt import Prompt, Prompter, Text
 from smepilot.runtime.loop import Loop
 from smepilot.runtime.request import Event, Generation
 from smepilot.runtime.sampler import Sampler
+from smepilot.runtime.sequence import Role
 from smepilot.stream import Answer, Stream
-from smepilot.types import Chunk, Completion, GenerateParams, Message, Perplexity, Sampling
+from smepilot.types import (
+    Calibration,
+    Chunk,
+    Completion,
+    GenerateParams,
+    Message,
+    Perplexity,
+    PromptClass,
+    PromptClassChoice,
+    Sampling,
+    TokenRole,
+)
 
 if TYPE_CHECKING:
     from smepilot.runtime.runner import Runner
@@ -38,13 +50,22 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """One open model. Made by `Engine.open`; a context manager that closes itself."""
+    """One open model. Made by `Engine.open`; a context manager that closes itself.
+
+    Attributes:
+        name: what `open` was given.
+        config: the model's sizes.
+        context_length: most tokens of prompt and answer together.
+        threads: worker threads.
+        prompt_class: "grouped" or "rowwise": how prompts are computed; answers are always grouped.
+    """
 
     def __init__(self, runner: Runner, cache_dir: Path | None, name: str) -> None:
         self.name = name
         self.config = runner.config
         self.context_length = runner.ctx
         self.threads = runner.threads
+        self.prompt_class: PromptClass = runner.prompt_class
         self._runner = runner
         self._prompter = Prompter(runner.metadata, runner.config.vocab_size, cache_dir)
         self._loop = Loop(runner)
@@ -62,6 +83,7 @@ class Engine:
         max_batch: int = 512,
         pages: int | None = None,
         cache: bool | str | Path = True,
+        prompt_class: PromptClassChoice = "auto",
         on_progress: Callable[[float], None] | None = None,
     ) -> Engine:
         """Opens a model, packing its weights on the first start.
@@ -74,11 +96,15 @@ class Engine:
             max_batch: most tokens that one native step computes.
             pages: KV pages of 64 tokens for all requests together; None: enough for `ctx`.
             cache: where packed weights and tokenizer are kept: True, the usual place; False, nowhere; or a folder.
-            on_progress: called with the fraction done while weights are packed.
+            prompt_class: how prompts are computed: "grouped", int8 with a scale for every 32 columns, like answers;
+                "rowwise", with one for each row, which is faster; "auto", rowwise where that was measured to cost at
+                most one per cent of perplexity.
+            on_progress: called with the fraction done while weights are packed and the model is calibrated.
 
         Raises:
             NotFoundError: no such model; the message says how to get it.
             ModelError: the file is damaged, or of a kind this version cannot run.
+            InvalidParameterError: an argument is out of range, or the model has no rowwise class.
             OutOfMemoryError: the model does not fit.
         """
         from smepilot.models.store import Store
@@ -96,6 +122,7 @@ class Engine:
             max_batch=max_batch,
             pages=pages,
             cache_dir=cache_dir,
+            prompt_class=store.prompt_class(str(model), prompt_class),
             on_progress=on_progress,
         )
         try:
@@ -173,8 +200,11 @@ class Engine:
         """The text of token ids."""
         return self._prompter.tokenizer.decode(self._prompter.checked(tokens), skip_special=skip_special)
 
-    def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        """Logits after each of the token ids, float32[len(tokens), vocabulary]."""
+    def logits(self, tokens: Sequence[int], *, role: TokenRole = "prompt") -> NDArray[np.float32]:
+        """Logits after each of the token ids, float32[len(tokens), vocabulary].
+
+        `role` says whether they count as a prompt or as generated, which selects the class they are computed in.
+        """
         from smepilot.runtime.score import score
 
         ids = self._prompter.checked(tokens)
@@ -185,16 +215,22 @@ class Engine:
             result[start : start + len(rows)] = rows
 
         if ids:
-            score(self._loop, ids, keep)
+            score(self._loop, ids, keep, _role(role))
         return result
 
     def perplexity(
-        self, text: Text, *, window: int | None = None, on_progress: Callable[[float], None] | None = None
+        self,
+        text: Text,
+        *,
+        window: int | None = None,
+        role: TokenRole = "prompt",
+        on_progress: Callable[[float], None] | None = None,
     ) -> Perplexity:
         """How well the model predicts a text: exp of the mean negative log-likelihood of its tokens but the first.
 
         Texts longer than `window` tokens (None: the context) are read in windows that overlap by half; each
-        token is scored once, with at least half a window before it. `on_progress` gets the fraction done.
+        token is scored once, with at least half a window before it. `role` is as for `logits`. `on_progress` gets the
+        fraction done.
         """
         from smepilot.runtime.score import perplexity
 
@@ -203,7 +239,7 @@ class Engine:
         limit = min(window or self._loop.capacity, self._loop.capacity)
         if len(tokens) < 2 or limit < 2:
             raise InvalidParameterError(f"perplexity of {len(tokens)} tokens in windows of {limit}; both must be >= 2")
-        nll = perplexity(self._loop, tokens, limit, on_progress)
+        nll = perplexity(self._loop, tokens, limit, _role(role), on_progress)
         return Perplexity(float(np.exp(nll)), nll, len(tokens) - 1, perf_counter() - began)
 
     # ---- what it is
@@ -286,3 +322,27 @@ class Engine:
                 f"the prompt has {tokens} tokens, the KV pool holds {self._loop.capacity}; "
                 f"open the engine with more pages"
             )
+
+
+def calibration(model: str | Path, *, cache: str | Path | None = None) -> Calibration | None:
+    """What was measured of a model's classes for prompts when it was first opened, without opening it.
+
+    Args:
+        model: as for `Engine.open`.
+        cache: the folder that `Engine.open` was given; None for the usual one.
+
+    Returns:
+        None where nothing has been measured yet, or no layer is quantised.
+    """
+    from smepilot.models.store import Store
+    from smepilot.runtime.promptclass import peek
+
+    store = Store()
+    path = store.resolve(str(model))
+    return peek(path, store.cache_dir(path) if cache is None else Path(cache))
+
+
+def _role(name: TokenRole) -> Role:
+    if name not in ("prompt", "generated"):
+        raise InvalidParameterError(f"role is {name!r}; it must be 'prompt' or 'generated'")
+    return Role[name.upper()]

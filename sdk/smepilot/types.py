@@ -228,6 +228,21 @@ class Chunk:
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """What was measured of a model's classes for prompts.
+
+    Attributes:
+        default: The class that `Engine.open` picks by itself.
+        loss: By what fraction perplexity of a built-in text is higher in the rowwise class; None: not measured.
+        reason: Why the model has no rowwise class; None where it has one.
+    """
+
+    default: PromptClass
+    loss: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
 class Perplexity:
     """How well a model predicts a text: `value` = exp(`nll`), `nll` the mean over `tokens` in nats per token."""
 

@@ -52,9 +52,30 @@ def grouped_rows() -> Iterator[Row]:
                 yield Row(kernel, tier, shape, ("sdot", "smmla"), of_ideal=bar, ideal=ideal)
 
 
+def attention_rows() -> Iterator[Row]:
+    """Yield the products of an attention tile: 96 query rows against the keys, and its weights against the values."""
+    for tier, bar in (("sme", None), ("sme2", 2.0)):
+        for d in (64, 128):
+            scores = {"m": 96, "n": 64, "k": d, "strip": 16 * d, "step": 16}
+            values = {"m": 96, "n": d, "k": 64, "strip": 16, "step": d}
+            for shape in (scores, values):
+                yield Row(f"sp_gemm_f32_f32_f32_128x128_{tier}", tier, shape, ("fmopa",), per_product=bar)
+
+
+def matrix_grouped_rows() -> Iterator[Row]:
+    """Yield the quantised formats on the matrix unit: no bar, for scales between products keep it from its peak."""
+    for tier in ("sme", "sme2"):
+        for name in FORMATS:
+            shape = {"m": 16, "k": GROUPED_K}
+            yield Row(f"sp_gemm_f32_q8g32_{name}_16x16_{tier}", tier, shape, ("smopa",))
+
+
 MATRIX: Final = {"m": 256, "n": 256, "k": 3072}
 ROWS: Final = (
     *grouped_rows(),
     Row("sp_gemm_f32_q8r_q8r_32x32_sme", "sme", MATRIX, ("smopa",), per_product=2.3),
     Row("sp_gemm_f32_q8r_q8r_32x32_sme2", "sme2", MATRIX, ("smopa",), per_product=1.45),
+    Row("sp_gemm_f32_q8r_q8r_32x32_sme2", "sme2", {"m": 1, "n": 256, "k": 3072}, ("sdot",)),
+    *attention_rows(),
+    *matrix_grouped_rows(),
 )

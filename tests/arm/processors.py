@@ -10,10 +10,13 @@ An emulator's default processor has everything and so finds no fault. These have
 * kunpeng: SVE and SME of version 1, with FA64, streaming vectors as long as the others.
 * sme2_128, sme2_2048: the shortest and the longest vectors there can be, for the kernels alone.
 * n2, a76, a53: the steps of NEON: with int8 products of matrices, with dot products, with neither.
+
+``python -m tests.arm.processors NAME`` prints the command that a program's name is put behind.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from tests.conftest import ROOT
@@ -67,3 +70,8 @@ PROCESSORS = (
     Processor("sme2_128", f"max,sve=off,sme_fa64=off,{streaming(128)}", SME2, kernels_alone=True),
     Processor("sme2_2048", f"max,sve=off,sme_fa64=off,{streaming(2048)}", SME2, kernels_alone=True),
 )
+
+
+if __name__ == "__main__":
+    (chosen,) = (processor for processor in PROCESSORS if processor.name in sys.argv[1:])
+    print(*chosen.command())

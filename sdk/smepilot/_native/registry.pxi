@@ -50,7 +50,7 @@ def kernels(use: _Sequence[str] | None = None) -> list[dict]:
 
     `workers` says for which kinds of worker: "core", and "sme" where a unit that cores share is used.
     """
-    cdef sp_kernel_set core, sme
+    cdef sp_kernel_set sets[SP_KIND_COUNT]
     cdef sp_topology machine
     cdef size_t count, i
     cdef const sp_kernel *table = sp_kernel_table(&count)
@@ -58,12 +58,11 @@ def kernels(use: _Sequence[str] | None = None) -> list[dict]:
         use = [tier["name"] for tier in tiers() if tier["built"] and tier["supported"]]
     cdef uint32_t bits = tier_bits(use), matrix = bits & SP_TIERS_SME
     sp_topology_detect(&machine)
-    sp_kernel_select(&core, bits if machine.sme_private else bits & ~<uint32_t>SP_TIERS_SME)
-    sp_kernel_select(&sme, bits)
+    sp_run_kernels(sets, bits, machine.sme_private)
     found = []
     for i in range(count):
-        workers = ["core"] if core.k[<int>table[i].slot] == &table[i] else []
-        if matrix and not machine.sme_private and sme.k[<int>table[i].slot] == &table[i]:
+        workers = ["core"] if sets[<int>SP_KIND_CORE].k[<int>table[i].slot] == &table[i] else []
+        if matrix and not machine.sme_private and sets[<int>SP_KIND_SME].k[<int>table[i].slot] == &table[i]:
             workers.append("sme")
         found.append({"name": table[i].name.decode(), "tier": sp_tier_name(table[i].tier).decode(), "mr": table[i].mr,
                       "nr": table[i].nr, "slot": <int>table[i].slot, "chosen": bool(workers), "workers": workers})

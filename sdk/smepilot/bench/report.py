@@ -44,14 +44,15 @@ def markdown(header: Sequence[str], body: Sequence[Sequence[str]], left: int = 1
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Model, test, setting, the samples' figures in their unit, and the fraction of the roofline."""
-    header = ("model", "test", "setting", "mean", "± sd", "median", "unit", "roofline")
+    """Model, test, setting and class; the samples' figures in their unit, and the fraction of the roofline."""
+    header = ("model", "test", "setting", "class", "mean", "± sd", "median", "unit", "roofline")
     body = []
     for row in rows:
         total = row.summary
         figures = [f"{value:.2f}" for value in (total.mean, total.sd, total.median)]
-        body.append([row.model, row.test, row.settings, *figures, row.unit, percent(row.extra.get("roofline"))])
-    return markdown(header, body, left=3)
+        names = [row.model, row.test, row.settings, row.extra.get("class", "-")]
+        body.append([*names, *figures, row.unit, percent(row.extra.get("roofline"))])
+    return markdown(header, body, left=4)
 
 
 def percent(share: float | None) -> str:
@@ -98,12 +99,24 @@ def from_csv(text: str) -> list[Row]:
 
 
 def duel_table(duels: Sequence[Duel]) -> str:
-    """Medians of both engines, the median ratio of neighbouring samples with its range, and the settings."""
-    header = ("model", "test", "smepilot", "llama.cpp", "unit", "ratio", "range", "kept", "llama.cpp's setting")
+    """Medians of both engines, the median ratio of neighbouring samples with its range, our class, their setting."""
+    header = (
+        "model",
+        "test",
+        "class",
+        "smepilot",
+        "llama.cpp",
+        "unit",
+        "ratio",
+        "range",
+        "kept",
+        "llama.cpp's setting",
+    )
     body = []
     for duel in duels:
         ratio, ours, theirs = duel.ratio, duel.ours.summary.median, duel.theirs.summary.median
         figures = [f"{ours:.2f}", f"{theirs:.2f}", duel.ours.unit, f"{ratio.median:.2f}"]
         spread = f"{ratio.low:.2f}-{ratio.high:.2f}"
-        body.append([duel.ours.model, duel.ours.test, *figures, spread, percent(duel.kept), duel.theirs.settings])
-    return markdown(header, body, left=2)
+        names = [duel.ours.model, duel.ours.test, duel.ours.extra.get("class", "-")]
+        body.append([*names, *figures, spread, percent(duel.kept), duel.theirs.settings])
+    return markdown(header, body, left=3)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from smepilot.errors import RuntimeFault
+from smepilot.types import PromptClassChoice
 
 # 32 tokens for SmolLM2's tokenizer.
 PROMPT = (
@@ -61,9 +62,9 @@ def first_token(python: str, program: str, model: Path, setting: dict[str, Any])
     return seconds
 
 
-def ours(python: str, model: Path) -> float:
+def ours(python: str, model: Path, prompt_class: PromptClassChoice = "auto") -> float:
     """Seconds to our first token, with our defaults."""
-    return first_token(python, _OURS, model, {"ctx": CONTEXT})
+    return first_token(python, _OURS, model, {"ctx": CONTEXT, "prompt_class": prompt_class})
 
 
 def llama(python: str, model: Path, setting: dict[str, Any]) -> float:

@@ -16,6 +16,7 @@ from smepilot.bench.cases import Case, Phase
 
 if TYPE_CHECKING:
     from smepilot.runtime.runner import Runner
+    from smepilot.types import PromptClassChoice
 
 
 class Subject:
@@ -25,7 +26,8 @@ class Subject:
         """Opens nothing yet."""
         self._model: Path | None = None
         self._runner: Runner | None = None
-        self._opened: tuple[int, int, int] = (0, 0, 0)
+        self._opened: tuple[int, int, int, PromptClassChoice] = (0, 0, 0, "auto")
+        self._before: dict[str, int] = {}  # kernel calls until the latest sample
         self._case = Case("pp", 1)
         self._tokens: list[int] = []
         self._sequences: list[Any] = []
@@ -55,10 +57,10 @@ class Subject:
             depth: Positions filled beforehand, per sequence.
             sequences: Sequences in one step.
             seed: Of the random tokens.
-            setting: threads.
+            setting: threads, and the class of prompts where it is not the model's default.
         """
         case = Case(phase, tokens, depth, sequences)
-        runner = self._open_runner(setting["threads"], case)
+        runner = self._open_runner(setting["threads"], case, setting.get("class", "auto"))
         self._case = case
         self._tokens = random.Random(seed).choices(range(runner.config.vocab_size), k=case.context)
         for sequence in self._sequences:
@@ -69,12 +71,12 @@ class Subject:
                 runner.forward([(sequence, self._tokens[:depth])], logits="none")
         self.measure(limit=1.0)
 
-    def _open_runner(self, threads: int, case: Case) -> Runner:
+    def _open_runner(self, threads: int, case: Case, prompts: PromptClassChoice) -> Runner:
         from smepilot.models.store import Store
         from smepilot.runtime.runner import Runner
         from smepilot.runtime.sequence import PAGE_TOKENS
 
-        wanted = (threads, case.context, case.sequences)
+        wanted = (threads, case.context, case.sequences, prompts)
         if self._runner is None or wanted != self._opened:
             assert self._model is not None, "open() comes first"
             self._release()
@@ -84,6 +86,7 @@ class Subject:
                 ctx=case.context,
                 pages=case.sequences * -(-case.context // PAGE_TOKENS),
                 cache_dir=Store().cache_dir(self._model),
+                prompt_class=prompts,
             )
             self._opened = wanted
         return self._runner
@@ -104,6 +107,7 @@ class Subject:
         for sequence in self._sequences:
             sequence.truncate(case.depth)
         todo = self._tokens[case.depth :]
+        self._before = runner.counts()
         if case.phase == "pp":
             start = time.perf_counter()
             runner.forward([(sequence, todo) for sequence in self._sequences], logits="last", copy=False)
@@ -115,6 +119,13 @@ class Subject:
             done += 1
             elapsed = time.perf_counter() - start
         return {"tokens": done * case.sequences, "seconds": elapsed}
+
+    def ran(self) -> str:
+        """The precision class of the latest sample's linear layers, judged by the kernels that ran."""
+        assert self._runner is not None, "prepare() comes first"
+        ran = [name for name, count in self._runner.counts().items() if count > self._before.get(name, 0)]
+        operands = {"rowwise": "_q8r_q8r_", "grouped": "_q8g32_"}  # the output layer is grouped in either class
+        return next((name for name, mark in operands.items() if any(mark in kernel for kernel in ran)), "float")
 
     def peak_memory(self) -> int:
         """Largest resident set of this process so far, bytes."""

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from smepilot.bench.cases import Case, Phase
 from smepilot.bench.samples import Summary, summarise
+from smepilot.types import PromptClassChoice
 
 SEED = 20_260_101  # of the random tokens: every engine sees the same ones
 
@@ -65,6 +66,11 @@ class Row:
         return " ".join(f"{key}={value}" for key, value in self.setting.items())
 
 
+def our_setting(threads: int, prompt_class: PromptClassChoice = "auto") -> dict[str, Any]:
+    """A setting of this engine; the class of prompts is named where it is not left to the model."""
+    return {"threads": threads} | ({} if prompt_class == "auto" else {"class": prompt_class})
+
+
 def prepare(subject: Subject, case: Case, setting: dict[str, Any]) -> None:
     """Readies `subject` for samples of `case`."""
     subject.prepare(
@@ -89,6 +95,7 @@ def run(
     *,
     threads: Iterable[int],
     repeats: int = 5,
+    prompt_class: PromptClassChoice = "auto",
     on_case: Callable[[Case, int], None] | None = None,
 ) -> Iterator[Row]:
     """Times every case with every thread count on this engine, in this process.
@@ -98,10 +105,11 @@ def run(
         cases: What to time.
         threads: Thread counts.
         repeats: Samples of each, after one warm-up.
+        prompt_class: The class of prompts; "auto" is the model's default.
         on_case: Called before each case with the case and its thread count.
 
     Yields:
-        One row per thread count and case, with the fraction of the roofline in `extra`.
+        One row per thread count and case; `extra` has the fraction of the roofline and the precision class that ran.
     """
     from smepilot.bench import roofline
     from smepilot.bench.subject import Subject as Engine
@@ -114,10 +122,12 @@ def run(
             for case in cases:
                 if on_case is not None:
                     on_case(case, count)
-                setting = {"threads": count}
+                setting = our_setting(count, prompt_class)
                 prepare(engine, case, setting)
                 rates = tuple(sample(engine) for _ in range(repeats))
                 share = roofline.fraction(case, summarise(rates).median, cost, machine)
-                yield Row("smepilot", model.name, case.name, setting, rates, extra={"roofline": share})
+                yield Row(
+                    "smepilot", model.name, case.name, setting, rates, extra={"roofline": share, "class": engine.ran()}
+                )
     finally:
         engine.close()

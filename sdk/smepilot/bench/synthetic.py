@@ -8,6 +8,9 @@ of a few MiB, so memory stays small whatever the model.
 llama.cpp keeps a tied 4-bit model's embedding in Q6_K, which this version does not read; it is written as Q8_0 here,
 for every engine alike (about 30 % more bytes for that one matrix). The tokenizer is a byte-level one (256 bytes, one
 merge, two control tokens) padded with unused tokens to the model's vocabulary, so the file loads everywhere.
+
+A mark in the metadata says that weights are random: there is nothing to calibrate, smoothing scales are one, and
+prompts are computed in the rowwise class unless asked otherwise.
 """
 
 from __future__ import annotations
@@ -26,8 +29,9 @@ from smepilot.bench import gguf_writer
 from smepilot.bench.gguf_writer import Planned, Value
 from smepilot.bench.shapes import Shape, shape_named
 from smepilot.errors import DiskFullError, InvalidParameterError
+from smepilot.runtime.rowwise import SYNTHETIC
 
-VERSION = 1  # of the contents: a change makes new files
+VERSION = 2  # of the contents: a change makes new files
 FILE_TYPES = {"f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "bf16": 32}
 _PIECE = 1 << 17  # blocks or elements written at a time
 _NORMAL, _CONTROL, _UNUSED = 1, 3, 5  # token types
@@ -85,6 +89,7 @@ def _metadata(name: str, shape: Shape, quant: str) -> dict[str, Value]:
         "general.name": f"{name} (random weights)",
         "general.file_type": FILE_TYPES[quant],
         "general.quantization_version": 2,
+        SYNTHETIC: True,
         f"{kind}.block_count": shape.layers,
         f"{kind}.context_length": shape.context,
         f"{kind}.embedding_length": shape.hidden,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,8 +20,9 @@ from smepilot.bench import startup
 from smepilot.bench.cases import Case
 from smepilot.bench.neighbour import busy_neighbour
 from smepilot.bench.samples import Summary, pairwise
-from smepilot.bench.suite import Row, Subject, prepare, sample
+from smepilot.bench.suite import Row, Subject, our_setting, prepare, sample
 from smepilot.bench.worker import Worker
+from smepilot.types import PromptClassChoice
 
 _HERE = Path(__file__).parent
 PATIENCE = 20.0  # seconds after which a sample of generation is cut short
@@ -50,9 +51,9 @@ class Duel:
         return None if self.quiet is None else self.ours.summary.median / self.quiet.summary.median
 
 
-def our_settings(cores: int) -> list[Setting]:
+def our_settings(cores: int, prompt_class: PromptClassChoice = "auto") -> list[Setting]:
     """Ours to choose from: all cores, or one."""
-    return [{"threads": threads} for threads in sorted({cores, 1}, reverse=True)]
+    return [our_setting(threads, prompt_class) for threads in sorted({cores, 1}, reverse=True)]
 
 
 def llama_settings(case: Case, cores: int) -> list[Setting]:
@@ -86,6 +87,7 @@ class Versus:
         cores: int,
         pairs: int = 5,
         peer_python: str | None = None,
+        prompt_class: PromptClassChoice = "auto",
         peer: Path = _HERE / "peer_llama.py",
         on_event: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -96,12 +98,14 @@ class Versus:
             cores: Threads of the many-threaded settings.
             pairs: Samples of each engine per test.
             peer_python: Interpreter that has llama-cpp-python; None for this one.
+            prompt_class: Our class of prompts; "auto" is the model's default.
             peer: File of the subject that is measured against (serve.py).
             on_event: Told what is being measured.
 
         Raises:
             RuntimeFault: A process cannot be started or an engine refuses the model.
         """
+        self.prompt_class: PromptClassChoice = prompt_class
         self.model, self.cores, self.pairs, self.say = model, cores, pairs, on_event
         self.peer_python, self._peer = peer_python or sys.executable, peer
         with ExitStack() as opened:
@@ -134,7 +138,7 @@ class Versus:
     def duel(self, case: Case) -> Duel:
         """Times one case on the quiet machine."""
         self.say(f"{self.model.name} {case.name}: looking for each engine's best setting")
-        ours = best_setting(self.ours, case, our_settings(self.cores))
+        ours = best_setting(self.ours, case, our_settings(self.cores, self.prompt_class))
         theirs = self._llama_setting(case)
         return self._pairs(case, case.name, ours, theirs)
 
@@ -156,7 +160,8 @@ class Versus:
         prepare(self.theirs, case, theirs)
         rates = [(sample(self.ours, PATIENCE), sample(self.theirs, PATIENCE)) for _ in range(self.pairs)]
         a, b = zip(*rates, strict=True)
-        return Duel(self._row("smepilot", test, ours, a), self._row("llama.cpp", test, theirs, b))
+        mine = replace(self._row("smepilot", test, ours, a), extra={"class": self.ours.ran()})
+        return Duel(mine, self._row("llama.cpp", test, theirs, b))
 
     def _row(self, engine: str, test: str, setting: Setting, samples: Sequence[float], unit: str = "t/s") -> Row:
         return Row(engine, self.model.name, test, setting, tuple(samples), unit)
@@ -167,7 +172,7 @@ class Versus:
         settings = [{"threads": n, "flash": flash} for n in sorted({1, self.cores}) for flash in (True, False)]
 
         def ours() -> float:
-            return startup.ours(sys.executable, self.model)
+            return startup.ours(sys.executable, self.model, self.prompt_class)
 
         def theirs(setting: Setting) -> float:
             return startup.llama(self.peer_python, self.model, setting)
@@ -181,8 +186,8 @@ class Versus:
     def memory(self) -> Duel:
         """Peak resident memory of fresh processes after a prompt and an answer that fill a context of 2048."""
         self.say(f"{self.model.name} {PEAK_MEMORY}")
-        setting = {"threads": self.cores}
-        theirs = [{**setting, "flash": flash, "batch": 512, "unified": False} for flash in (True, False)]
+        setting = our_setting(self.cores, self.prompt_class)
+        theirs = [{"threads": self.cores, "flash": flash, "batch": 512, "unified": False} for flash in (True, False)]
         ours = self._peak(_our_worker(), setting)
         peak, best = min((self._peak(self._their_worker(), choice), i) for i, choice in enumerate(theirs))
         return Duel(

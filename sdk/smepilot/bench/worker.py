@@ -59,6 +59,10 @@ class Worker:
         """Times the prepared case once: tokens and seconds."""
         return dict(self._request("measure", limit=limit))
 
+    def ran(self) -> str:
+        """The precision class of the latest sample; ours alone can say."""
+        return str(self._request("ran"))
+
     def peak_memory(self) -> int:
         """Largest resident set of the process so far, bytes."""
         return int(self._request("peak_memory"))

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from smepilot.cli.options import add_prompt_class
+
 if TYPE_CHECKING:
     from smepilot.bench import Case, Duel, Row
 
@@ -34,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("-d", dest="depths", metavar="N", default="0", help="tokens already in the cache (0)")
     add("-b", dest="batch", metavar="N", default="1", help="sequences generated at once (1)")
     add("-t", dest="threads", metavar="N", help="threads (one for each physical core)")
+    add_prompt_class(group)
     add("-r", dest="repeats", metavar="N", type=int, default=5, help="samples of each (5)")
     group = parser.add_argument_group("against llama.cpp, paired, each engine at its best setting")
     add = group.add_argument
@@ -113,14 +116,18 @@ def _alone(args: argparse.Namespace, model: Path, cases: list[Case]) -> list[Row
     def report(case: Case, threads: int) -> None:
         _say(f"{model.name} {case.name}, {threads} threads")
 
-    return list(bench.run(model, cases, threads=_threads(args), repeats=args.repeats, on_case=report))
+    return list(
+        bench.run(
+            model, cases, threads=_threads(args), repeats=args.repeats, prompt_class=args.prompt_class, on_case=report
+        )
+    )
 
 
 def _versus(args: argparse.Namespace, model: Path, cases: list[Case]) -> tuple[list[Duel], dict[str, str]]:
     from smepilot import bench
 
-    cores, peer = max(_threads(args)), args.peer_python
-    with bench.Versus(model, cores=cores, pairs=args.repeats, peer_python=peer, on_event=_say) as versus:
+    options = {"pairs": args.repeats, "peer_python": args.peer_python, "prompt_class": args.prompt_class}
+    with bench.Versus(model, cores=max(_threads(args)), **options, on_event=_say) as versus:
         duels = [versus.duel(case) for case in cases]
         if args.busy:
             duels += [versus.busy_duel(case, quiet) for case, quiet in zip(cases, list(duels), strict=True)]

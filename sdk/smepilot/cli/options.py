@@ -36,7 +36,28 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
         "--ctx", type=int, metavar="N", help="most tokens of prompt and answer (the model's, up to 8192)"
     )
     group.add_argument("--kv-type", choices=("f16", "f32"), default="f16", help="type of keys and values (f16)")
+    add_prompt_class(group)
     group.add_argument("--no-cache", action="store_true", help="do not keep packed weights on disk")
+
+
+def add_prompt_class(group: argparse._ActionsContainer) -> None:
+    """How prompts are computed."""
+    group.add_argument(
+        "--prompt-class",
+        choices=("auto", "grouped", "rowwise"),
+        default="auto",
+        help="scales of prompts: per 32 columns, per row, or the model's measured default (auto)",
+    )
+
+
+def add_role(parser: argparse.ArgumentParser) -> None:
+    """What the tokens of a text count as."""
+    parser.add_argument(
+        "--role",
+        choices=("prompt", "generated"),
+        default="prompt",
+        help="whether the text counts as a prompt or as an answer, which is always grouped (prompt)",
+    )
 
 
 def add_sampling_options(parser: argparse.ArgumentParser) -> None:
@@ -56,16 +77,17 @@ def sampling(args: argparse.Namespace) -> Sampling:
 
 
 def open_engine(args: argparse.Namespace) -> Engine:
-    """Opens the model, with a progress bar where weights have to be packed first."""
+    """Opens the model, with a progress bar where it has to be packed and calibrated first."""
     from smepilot.cli.render import Bar
     from smepilot.engine import Engine
 
-    with Bar("packing weights") as bar:
+    with Bar("preparing the model") as bar:
         return Engine.open(
             args.model,
             threads=args.threads,
             ctx=args.ctx,
             kv_dtype=args.kv_type,
             cache=not args.no_cache,
+            prompt_class=args.prompt_class,
             on_progress=bar.fraction,
         )

@@ -66,7 +66,11 @@ def _answer(engine: Engine, args: argparse.Namespace, prompt: str) -> int:
     if args.json:
         from smepilot.cli.render import print_json
 
-        print_json({"model": engine.name} | completion.as_dict() | {"kernels": engine.kernel_counts()})
+        print_json(
+            {"model": engine.name, "prompt_class": engine.prompt_class}
+            | completion.as_dict()
+            | {"kernels": engine.kernel_counts()}
+        )
     elif args.stats:
         print_stats(engine, stream)
     return 0
@@ -102,6 +106,8 @@ def print_stats(engine: Engine, stream: Stream) -> None:
     if completion is not None:
         counts = {name: str(count) for name, count in engine.kernel_counts().items()}
         print(file=sys.stderr)
-        facts(usage_facts(completion.usage) | {"seed": str(completion.seed)}, sys.stderr)
+        facts(
+            usage_facts(completion.usage) | {"prompts": engine.prompt_class, "seed": str(completion.seed)}, sys.stderr
+        )
         print("kernels executed", file=sys.stderr)
         facts(counts, sys.stderr)

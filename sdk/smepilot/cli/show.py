@@ -25,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Shows the model; fails, after showing what the catalog says, when the model is not on this machine."""
+    from smepilot.engine import calibration
     from smepilot.errors import NotFoundError
     from smepilot.models import Store
 
@@ -35,6 +36,8 @@ def run(args: argparse.Namespace) -> int:
         about = {"path": Store().resolve(args.model)}
     if about["path"] is not None:
         about["metadata"], about["tensors"] = _read(about["path"])
+        found = calibration(args.model)
+        about["calibration"] = None if found is None else asdict(found)
     if args.template:
         print(about.get("metadata", {}).get("tokenizer.chat_template", ""))
     elif args.json:
@@ -60,12 +63,25 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 def _print(about: dict[str, Any]) -> None:
     metadata, tensors = about.pop("metadata", {}), about.pop("tensors", {})
+    found = about.pop("calibration", None)
     lines = {name: plain(value) for name, value in about.items() if value not in (None, ())}
     if "size" in about:
         lines["size"] = megabytes(about["size"])
+    if "path" in lines:
+        lines["prompt class"] = _prompt_class(found)
     lines |= {name: _short(value) for name, value in metadata.items()}
     lines |= {f"tensors of type {dtype}": str(count) for dtype, count in tensors.items()}
     facts(lines)
+
+
+def _prompt_class(found: dict[str, Any] | None) -> str:
+    """The default class of prompts and what the rowwise one costs, in words."""
+    if found is None:
+        return "not measured yet; the first start does, where layers are quantised"
+    if found["reason"] is not None:
+        return f"{found['default']}: {found['reason']}"
+    loss = "not measured" if found["loss"] is None else f"{100 * found['loss']:+.2f} %"
+    return f"{found['default']}; perplexity of rowwise against grouped: {loss}"
 
 
 def _short(value: Any) -> str:

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from smepilot.types import PromptClass
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -30,7 +32,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A model that can be pulled; `size` and `sha256` are those of its file."""
+    """A model that can be pulled; `size` and `sha256` are those of its file.
+
+    `prompt_class` is the class for its prompts where that was measured better than calibration can: on more text.
+    """
 
     name: str
     aliases: tuple[str, ...]
@@ -43,6 +48,7 @@ class CatalogEntry:
     size: int
     sha256: str
     source: Source
+    prompt_class: PromptClass | None = None
 
 
 @cache

@@ -18,7 +18,7 @@ _NAME = "revision.json"
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What was stored, exactly."""
+    """What was stored, exactly; `prompt_class` is the catalog's measurement, "" where it has none."""
 
     name: str
     file: str
@@ -27,6 +27,7 @@ class Revision:
     licence: str
     package: str
     version: str
+    prompt_class: str = ""
 
 
 def write_revision(folder: Path, revision: Revision) -> None:

@@ -30,6 +30,7 @@ from smepilot.models.entry import Entry, catalog_entry, stored_entry
 from smepilot.models.events import OnEvent, Progress, PullEvent
 from smepilot.models.lock import Revision, read_revision, write_revision
 from smepilot.models.verify import check_file
+from smepilot.types import PromptClassChoice
 
 
 class Store:
@@ -62,6 +63,14 @@ class Store:
         if not path.is_file() or path.stat().st_size != revision.size:
             raise VerifyError(f"{path}: missing or not {revision.size} bytes long; run `smepilot pull {name}`")
         return path
+
+    def prompt_class(self, name_or_path: str, choice: PromptClassChoice) -> PromptClassChoice:
+        """`choice`, but for "auto" what the catalog had measured of this model when it was pulled, if anything."""
+        name = None if choice != "auto" or _is_path(name_or_path) else self._canonical(name_or_path)
+        revision = read_revision(self._folder(name)) if name else None
+        if revision is None or revision.prompt_class not in ("grouped", "rowwise"):
+            return choice
+        return "rowwise" if revision.prompt_class == "rowwise" else "grouped"
 
     def pull(self, name: str, on_event: OnEvent | None = None) -> Path:
         """Makes a catalog model present and returns its file; touches no network when it is here already.
@@ -244,4 +253,13 @@ def _is_path(text: str) -> bool:
 
 def _revision(entry: CatalogEntry) -> Revision:
     source = entry.source
-    return Revision(entry.name, entry.file, entry.size, entry.sha256, entry.licence, source.package, source.version)
+    return Revision(
+        entry.name,
+        entry.file,
+        entry.size,
+        entry.sha256,
+        entry.licence,
+        source.package,
+        source.version,
+        entry.prompt_class or "",
+    )

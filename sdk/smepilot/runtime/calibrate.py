@@ -35,8 +35,6 @@ from smepilot.text.tokenizer import from_metadata
 if TYPE_CHECKING:
     from smepilot.runtime.loader import Fraction, Model
 
-SYNTHETIC = "smepilot.synthetic"
-"""Metadata key of models made of random weights: they are not measured, their smoothing scales are one."""
 TOKENS = 896  # most of either text; SmolLM2's tokenizer makes 768 and 896 of them
 STEP = 64  # tokens of one native step: logits of each position are wanted, and Ctrl-C is heard between steps
 
@@ -61,7 +59,7 @@ def calibrate(
     """
     run = _Run(model, cache_dir, tiers, threads, on_progress)
     try:
-        return run.unmeasured() if SYNTHETIC in model.source.metadata else run.measured()
+        return run.unmeasured() if rowwise.SYNTHETIC in model.source.metadata else run.measured()
     except _NoRowwiseError as reason:
         log.warning("%s: prompts stay in the grouped class: %s", model.source.path, reason)
         return rowwise.Finding({}, reason=str(reason))
@@ -142,6 +140,8 @@ class _Run:
         scales = {}
         with ThreadPoolExecutor(max_workers=2) as threads:
             for i, (name, weights) in enumerate(self._readers.items()):
+                if self._columns(name) > rowwise.MOST_COLUMNS:
+                    raise _NoRowwiseError(f"{name} has more than {rowwise.MOST_COLUMNS} columns")
                 for weight, matrix in zip(weights, self._matrices(name), strict=True):
                     try:
                         scales[weight] = smooth.row_scales(matrix, smoothings[name].s, threads)

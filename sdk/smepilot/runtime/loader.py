@@ -23,7 +23,7 @@ from smepilot.arch import ModelConfig
 from smepilot.errors import FileFormatError, StoreError, UnsupportedModelError
 from smepilot.plan import RowwiseFacts
 from smepilot.runtime.packed import PackedFile, open_packed, pack_in_memory, source_key, write_packed
-from smepilot.runtime.rowwise import Calibration
+from smepilot.runtime.rowwise import Rowwise
 from smepilot.types import PromptClass
 from smepilot.weights.gguf import open_gguf
 from smepilot.weights.source import TensorInfo, WeightSource, require_supported
@@ -71,7 +71,7 @@ class Model:
     """An open model: its configuration, its packed weights, and the file they came from.
 
     `key` names everything the packed weights depend on. Prompts are computed in `prompt_class`; where that is rowwise,
-    `rowwise` has what it needs, in memory that belongs to `calibration`.
+    `rowwise` has what it needs, in memory that belongs to `prompts`.
     """
 
     config: ModelConfig
@@ -82,18 +82,19 @@ class Model:
     key: str
     prompt_class: PromptClass = "grouped"
     rowwise: Mapping[str, RowwiseFacts] = field(default_factory=dict)
-    calibration: Calibration | None = None
+    prompts: Rowwise | None = None
 
     @property
     def class_key(self) -> str:
         """Equal where prompts are computed to the same bits from the same weights."""
-        measured = self.calibration.key if self.calibration is not None and self.prompt_class == "rowwise" else ""
-        return f"{self.prompt_class}:{measured}" if measured else self.prompt_class
+        if self.prompt_class == "grouped" or self.prompts is None:
+            return self.prompt_class
+        return f"{self.prompt_class}:{self.prompts.key}"
 
     def close(self) -> None:
         """Gives all mappings back."""
-        if self.calibration is not None:
-            self.calibration.file.close()
+        if self.prompts is not None:
+            self.prompts.file.close()
         self.packed.close()
         self.source.close()
 

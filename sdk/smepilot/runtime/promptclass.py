@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,12 +19,14 @@ from typing import TYPE_CHECKING
 from smepilot.errors import InvalidParameterError, StoreError
 from smepilot.paths import disk_errors, exclusive
 from smepilot.runtime import rowwise
-from smepilot.runtime.packed import PackedFile, open_packed, pack_in_memory, write_packed
-from smepilot.runtime.rowwise import Calibration
+from smepilot.runtime.loader import LAYOUT_VERSION
+from smepilot.runtime.packed import PackedFile, open_packed, pack_in_memory, source_key, write_packed
+from smepilot.runtime.rowwise import Rowwise
+from smepilot.weights.gguf import open_gguf
 
 if TYPE_CHECKING:
     from smepilot.runtime.loader import Fraction, Model
-    from smepilot.types import PromptClass, PromptClassChoice
+    from smepilot.types import Calibration, PromptClass, PromptClassChoice
 
 VERSION = "1"
 """Changes whenever the same model would be calibrated to other bits."""
@@ -78,24 +81,34 @@ def settle(
 
         return calibrate(model, cache_dir, tiers, threads, on_progress)
 
-    calibration = _calibration(model, cache_dir, find)
-    if wanted == "rowwise" and calibration.reason is not None:
-        calibration.file.close()
-        raise InvalidParameterError(
-            f"{name}: prompt_class is 'rowwise', but {calibration.reason}; use 'auto' or 'grouped'"
-        )
-    chosen: PromptClass = calibration.default if wanted == "auto" else wanted
-    facts = calibration.facts if chosen == "rowwise" else {}
-    return replace(model, prompt_class=chosen, rowwise=facts, calibration=calibration)
+    prompts = _kept(model, cache_dir, find)
+    found = prompts.calibration
+    if wanted == "rowwise" and found.reason is not None:
+        prompts.file.close()
+        raise InvalidParameterError(f"{name}: prompt_class is 'rowwise', but {found.reason}; use 'auto' or 'grouped'")
+    chosen: PromptClass = found.default if wanted == "auto" else wanted
+    facts = prompts.facts if chosen == "rowwise" else {}
+    return replace(model, prompt_class=chosen, rowwise=facts, prompts=prompts)
 
 
-def known(model: Model, cache_dir: Path) -> Calibration | None:
-    """What calibration found earlier, None where there is nothing or (with a warning) nothing that makes sense."""
-    file = open_packed(_path(cache_dir), _key(model))
+def peek(path: Path, cache_dir: Path) -> Calibration | None:
+    """What was measured of the model file `path` when it was first opened; None where it has not been."""
+    with open_gguf(path) as source:
+        file = open_packed(_path(cache_dir), _key(source_key(source, LAYOUT_VERSION)))
+    if file is None:
+        return None
+    with file, suppress(ValueError):  # whatever is wrong with it, the next start will say
+        return rowwise.verdict(file.metadata)
+    return None
+
+
+def _known(model: Model, cache_dir: Path) -> Rowwise | None:
+    """What is kept of an earlier calibration; None where there is nothing, or (with a warning) nothing sensible."""
+    file = open_packed(_path(cache_dir), _key(model.key))
     if file is None:
         return None
     try:
-        return rowwise.read(file, model.config, model.weights)
+        return _read(model, file)
     except ValueError as error:
         log.warning("%s: damaged (%s); calibrating again", file.path, error)
         file.close()
@@ -108,31 +121,31 @@ def _path(cache_dir: Path) -> Path:
     return cache_dir / "rowwise.safetensors"
 
 
-def _key(model: Model) -> str:
-    """What a calibration depends on."""
+def _key(weights: str) -> str:
+    """What a calibration depends on: the packed weights' key, the texts and the way."""
     texts = [hashlib.sha256(text.read_bytes()).hexdigest() for text in rowwise.TEXTS]
-    return hashlib.sha256("\n".join([model.key, VERSION, *texts]).encode()).hexdigest()
+    return hashlib.sha256("\n".join([weights, VERSION, *texts]).encode()).hexdigest()
 
 
-def _calibration(model: Model, cache_dir: Path | None, find: Callable[[], rowwise.Finding]) -> Calibration:
+def _kept(model: Model, cache_dir: Path | None, find: Callable[[], rowwise.Finding]) -> Rowwise:
     """From the cache, or found out now and kept there: by one process at a time, the others wait for its result."""
     found: rowwise.Finding | None = None
     if cache_dir is not None:
         try:
-            kept = known(model, cache_dir)
+            kept = _known(model, cache_dir)
             if kept is not None:
                 return kept
             with exclusive(cache_dir / "calibration.lock"):
-                kept = known(model, cache_dir)
+                kept = _known(model, cache_dir)
                 if kept is not None:
                     return kept
                 found = find()
-                return _read(model, write_packed(_path(cache_dir), _key(model), found.metadata, found.items()))
+                return _read(model, write_packed(_path(cache_dir), _key(model.key), found.metadata, found.items()))
         except StoreError as error:
             log.warning("%s; every start will calibrate again", error)
     found = found or find()
     return _read(model, pack_in_memory(found.metadata, found.items()))
 
 
-def _read(model: Model, file: PackedFile) -> Calibration:
+def _read(model: Model, file: PackedFile) -> Rowwise:
     return rowwise.read(file, model.config, model.weights)

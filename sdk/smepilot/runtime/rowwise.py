@@ -29,10 +29,12 @@ from smepilot.plan.lower import Linear
 from smepilot.plan.plan import FLOAT_FORMATS
 from smepilot.runtime.packed import Item, PackedFile
 from smepilot.runtime.smooth import PANEL_ROWS, Smoothing
-from smepilot.types import PromptClass
+from smepilot.types import Calibration
 
 BUDGET = 0.00995033085316808
 """Most nats per token that the rowwise class may lose to be the default: ln 1.01, one per cent of perplexity."""
+SYNTHETIC = "smepilot.synthetic"
+"""Metadata key of models made of random weights: they are not measured, their smoothing scales are one."""
 MOST_OUTLIERS = 64
 MOST_COLUMNS = 131072
 """An int32 holds the sum of so many products of two int8."""
@@ -79,39 +81,36 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """What calibration found.
+class Rowwise:
+    """What a model needs for the rowwise class.
 
     Attributes:
         facts: By parameter, its rowwise form; empty where the model has none.
         key: Digest of `facts`.
-        grouped: Nats per token on the held-out text in the grouped class; None where it was not measured.
-        rowwise: The same in the rowwise class.
-        reason: Why there is no rowwise form; None where there is one.
+        calibration: What was measured.
         file: What holds the memory behind `facts`.
     """
 
     facts: Mapping[str, RowwiseFacts]
     key: str
-    grouped: float | None
-    rowwise: float | None
-    reason: str | None
+    calibration: Calibration
     file: PackedFile
 
-    @property
-    def default(self) -> PromptClass:
-        """The class of prompts where the user names none. Scales of one were never measured: they are for speed."""
-        if self.reason is not None:
-            return "grouped"
-        within = self.grouped is None or self.rowwise is None or self.rowwise - self.grouped <= BUDGET
-        return "rowwise" if within else "grouped"
 
-    @property
-    def loss(self) -> float | None:
-        """By what fraction perplexity is higher in the rowwise class, negative where it is lower."""
-        if self.grouped is None or self.rowwise is None:
-            return None
-        return math.expm1(self.rowwise - self.grouped)
+def verdict(about: Mapping[str, str]) -> Calibration:
+    """What was measured, from a file's metadata. Scales of one were never measured: they are there for speed.
+
+    Raises:
+        ValueError: it is no calibration's metadata.
+    """
+    if "reason" in about:
+        return Calibration("grouped", None, about["reason"])
+    if "grouped" not in about or "rowwise" not in about:
+        return Calibration("rowwise", None, None)
+    lost = float(about["rowwise"]) - float(about["grouped"])
+    if not math.isfinite(lost):
+        raise ValueError(f"the loss is {lost}")
+    return Calibration("rowwise" if lost <= BUDGET else "grouped", math.expm1(lost), None)
 
 
 def readers(config: ModelConfig, formats: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -131,17 +130,15 @@ def arrays(smoothings: Mapping[str, Smoothing], scales: Mapping[str, NDArray[np.
     return {**kept, **scales}
 
 
-def read(file: PackedFile, config: ModelConfig, weights: Mapping[str, Linear]) -> Calibration:
+def read(file: PackedFile, config: ModelConfig, weights: Mapping[str, Linear]) -> Rowwise:
     """What a file holds for a model of these packed weights.
 
     Raises:
         ValueError: it is no calibration of this model.
     """
-    about = file.metadata
-    grouped, rowwise = (float(about[name]) if name in about else None for name in ("grouped", "rowwise"))
-    reason = about.get("reason")
-    facts = {} if reason is not None else dict(_facts(file, config, weights))
-    return Calibration(facts, about.get("class_key", ""), grouped, rowwise, reason, file)
+    found = verdict(file.metadata)
+    facts = {} if found.reason is not None else dict(_facts(file, config, weights))
+    return Rowwise(facts, file.metadata.get("class_key", ""), found, file)
 
 
 def _facts(file: PackedFile, config: ModelConfig, weights: Mapping[str, Linear]) -> Iterator[tuple[str, RowwiseFacts]]:

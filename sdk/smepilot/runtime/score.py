@@ -13,12 +13,13 @@ from smepilot._native import log_softmax_at
 from smepilot.errors import CancelledError
 from smepilot.runtime.loop import Loop
 from smepilot.runtime.request import Event, Finish, Rows, Scoring
+from smepilot.runtime.sequence import Role
 
 
-def score(loop: Loop, tokens: Sequence[int], on_rows: Callable[[int, Rows], None]) -> None:
+def score(loop: Loop, tokens: Sequence[int], on_rows: Callable[[int, Rows], None], role: Role) -> None:
     """Runs `tokens` and hands the logits of every position to `on_rows` (see `Scoring`); waits for the end."""
     events: SimpleQueue[Event] = SimpleQueue()
-    request = Scoring(tokens, on_rows, events.put)
+    request = Scoring(tokens, on_rows, events.put, role=role)
     loop.submit(request)
     try:
         finish = events.get()
@@ -44,9 +45,9 @@ def windows(count: int, size: int) -> Iterator[tuple[int, int, int]]:
 
 
 def perplexity(
-    loop: Loop, tokens: Sequence[int], window: int, on_progress: Callable[[float], None] | None = None
+    loop: Loop, tokens: Sequence[int], window: int, role: Role, on_progress: Callable[[float], None] | None = None
 ) -> float:
-    """Mean negative log-likelihood of all tokens but the first, in nats."""
+    """Mean negative log-likelihood of all tokens but the first, in nats, each computed in `role`."""
     total = 0.0
     for begin, end, first in windows(len(tokens), window):
 
@@ -56,7 +57,7 @@ def perplexity(
                 if first <= position < end:
                     total -= log_softmax_at(row, tokens[position])
 
-        score(loop, tokens[begin:end], add)
+        score(loop, tokens[begin:end], add, role)
         if on_progress is not None:
             on_progress(end / len(tokens))
     return total / (len(tokens) - 1)
