@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 CMAKE := $(BIN)/cmake
 NINJA := $(abspath $(BIN)/ninja)
-PYTHON_SOURCES := sdk tests
+PYTHON_SOURCES := sdk tests native/cross
 C_SOURCES = $(shell find native tests/native -name '*.[ch]')
 SAY := @echo >&2
 
