@@ -46,7 +46,7 @@ class _NoRowwiseError(Exception):
 
 
 def calibrate(
-    model: Model, cache_dir: Path | None, tiers: Sequence[str], threads: int | None, on_progress: Fraction | None
+    model: Model, cache_dir: Path | None, tiers: Sequence[str], threads: int | None, on_progress: Fraction
 ) -> rowwise.Finding:
     """Finds out what the rowwise class needs to know of a model, and what it costs.
 
@@ -74,7 +74,7 @@ class _Run:
         cache_dir: Path | None,
         tiers: Sequence[str],
         threads: int | None,
-        on_progress: Fraction | None,
+        on_progress: Fraction,
     ) -> None:
         self._model = model
         self._cache_dir = cache_dir
@@ -121,7 +121,7 @@ class _Run:
             handle = runner.sequence()
             for at in range(0, len(tokens), STEP):
                 runner.forward([(handle, tokens[at : at + STEP])], "none")
-                self._report(begin + (end - begin) * at / len(tokens))
+                self._on_progress(begin + (end - begin) * at / len(tokens))
         return sizes
 
     def _smoothings(self, sizes: Mapping[str, NDArray[np.float32]]) -> dict[str, smooth.Smoothing]:
@@ -147,7 +147,7 @@ class _Run:
                         scales[weight] = smooth.row_scales(matrix, smoothings[name].s, threads)
                     except NumericError as error:
                         raise _NoRowwiseError(f"{weight} has no rowwise form: {error}") from error
-                self._report(begin + (end - begin) * i / len(self._readers))
+                self._on_progress(begin + (end - begin) * i / len(self._readers))
         return rowwise.arrays(smoothings, scales)
 
     @contextmanager
@@ -167,7 +167,7 @@ class _Run:
                     rows = runner.forward([(handle, tokens[at : at + STEP])], "all", copy=False)
                     targets = tokens[at + 1 : at + 1 + STEP]
                     terms += [-_native.log_softmax_at(row, target) for row, target in zip(rows, targets, strict=False)]
-                    self._report(begin + (end - begin) * at / len(tokens))
+                    self._on_progress(begin + (end - begin) * at / len(tokens))
         except NumericError as error:
             raise _NoRowwiseError(f"the built-in text has no likelihood ({error})") from error
         return math.fsum(terms) / len(terms)
@@ -200,7 +200,3 @@ class _Run:
 
     def _columns(self, name: str) -> int:
         return self._model.weights[self._inputs[name][0]][2]
-
-    def _report(self, fraction: float) -> None:
-        if self._on_progress is not None:
-            self._on_progress(fraction)

@@ -36,13 +36,31 @@ PACKING = 0.2  # of the time that packing and calibration take together
 log = logging.getLogger(__name__)
 
 
-def stages(on_progress: Fraction | None, wanted: PromptClassChoice) -> tuple[Fraction | None, Fraction | None]:
-    """Packing and calibration as the two parts of one progress."""
-    if on_progress is None:
-        return None, None
-    if wanted == "grouped":
-        return on_progress, None
-    return (lambda done: on_progress(PACKING * done)), (lambda done: on_progress(PACKING + (1 - PACKING) * done))
+class Progress:
+    """Packing and calibration as the two parts of one progress; silent where neither has to be done."""
+
+    def __init__(self, report: Fraction | None, wanted: PromptClassChoice) -> None:
+        self._report = report
+        self._packing = 1.0 if wanted == "grouped" else PACKING
+        self._begun = False
+
+    def packing(self, done: float) -> None:
+        """Packing is done to this fraction."""
+        self._tell(self._packing * done)
+
+    def calibrating(self, done: float) -> None:
+        """Calibration is done to this fraction."""
+        self._tell(self._packing + (1 - self._packing) * done)
+
+    def end(self) -> None:
+        """All is done."""
+        if self._begun:
+            self._tell(1.0)
+
+    def _tell(self, done: float) -> None:
+        self._begun = True
+        if self._report is not None:
+            self._report(done)
 
 
 def settle(
@@ -51,7 +69,7 @@ def settle(
     cache_dir: Path | None,
     tiers: Sequence[str],
     threads: int | None,
-    on_progress: Fraction | None,
+    on_progress: Fraction,
 ) -> Model:
     """The model with its prompt class, calibrating it first where that is not known.
 

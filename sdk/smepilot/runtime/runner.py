@@ -128,13 +128,14 @@ class Runner:
         if prompt_class not in get_args(PromptClassChoice):
             raise InvalidParameterError(f"prompt_class is {prompt_class!r}; it must be 'auto', 'grouped' or 'rowwise'")
         tiers = usable_tiers()
-        packing, calibrating = promptclass.stages(on_progress, prompt_class)
-        model = loader.load(path, cache_dir=cache_dir, on_progress=packing)
+        progress = promptclass.Progress(on_progress, prompt_class)
+        model = loader.load(path, cache_dir=cache_dir, on_progress=progress.packing)
         try:
             limit = model.config.context_length
             if ctx is not None and ctx > limit:
                 raise ContextLengthError(f"ctx is {ctx}, but {path.name} was made for at most {limit} tokens")
-            model = promptclass.settle(model, prompt_class, cache_dir, tiers, threads, calibrating)
+            model = promptclass.settle(model, prompt_class, cache_dir, tiers, threads, progress.calibrating)
+            progress.end()
             context = min(limit, DEFAULT_CONTEXT) if ctx is None else ctx
             batch = min(max_batch, max(1, context))
             return cls(model, tiers, threads=threads, ctx=context, kv_dtype=kv_dtype, max_batch=batch, pages=pages)
