@@ -39,5 +39,5 @@ static void walk_512(const sp_gemm_f_args *args) SP_STREAMING {
 
 SP_BODY(sp_gemm_f32_f32_f32_128x128_sme2, sp_gemm_f_args, SP_STREAMING) {
     if (sp_line_is_vector() && (args->step == 16 || args->strip == 16)) walk_512(args);
-    else sp_gemm_f_sme(args);
+    else sp_gemm_f_sme(args, sp_turn, sp_multiply);
 }
