@@ -45,14 +45,22 @@ SP_INLINE void sp_group_sme(sp_weight_kind kind, const uint8_t *data, const int8
     }
 }
 
+// Sums of token t; four of them are in flight, for ZA is slow to read.
+#define SP_DOT(t) svcvt_f32_s32_x(all, svread_hor_za32_s32_m(svundef_s32(), all, 0, t))
+#define SP_SUM(tile, t) svread_hor_za32_f32_m(svundef_f32(), all, tile, t)
+#define SP_SUMMED(t) svmla_f32_x(all, SP_SUM(1, t), SP_DOT(t), SP_SUM(2, t))
+
 SP_INLINE void sp_sum_sme(size_t tokens) SP_STREAMING {
     const svbool_t all = svptrue_b32();
-    for (uint32_t t = 0; t < tokens; t++) {
-        const svint32_t dot = svread_hor_za32_s32_m(svundef_s32(), all, 0, t);
-        const svfloat32_t scale = svread_hor_za32_f32_m(svundef_f32(), all, 2, t);
-        const svfloat32_t sum = svread_hor_za32_f32_m(svundef_f32(), all, 1, t);
-        svwrite_hor_za32_f32_m(1, t, all, svmla_f32_x(all, sum, svcvt_f32_s32_x(all, dot), scale));
+    uint32_t t = 0;
+    for (; t + 4 <= tokens; t += 4) {
+        const svfloat32_t a = SP_SUMMED(t), b = SP_SUMMED(t + 1), c = SP_SUMMED(t + 2), d = SP_SUMMED(t + 3);
+        svwrite_hor_za32_f32_m(1, t, all, a);
+        svwrite_hor_za32_f32_m(1, t + 1, all, b);
+        svwrite_hor_za32_f32_m(1, t + 2, all, c);
+        svwrite_hor_za32_f32_m(1, t + 3, all, d);
     }
+    for (; t < tokens; t++) svwrite_hor_za32_f32_m(1, t, all, SP_SUMMED(t));
 }
 
 // ---- the walk
