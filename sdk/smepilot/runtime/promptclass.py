@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from smepilot.runtime.loader import Fraction, Model
     from smepilot.types import Calibration, PromptClass, PromptClassChoice
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same model would be calibrated to other bits."""
 
 PACKING = 0.2  # of the time that packing and calibration take together

@@ -5,8 +5,8 @@
     <input>.outliers int32 [n]          its outlier columns, ascending; absent where there are none
     <weight>         float32 [2][rows]  inv and scale of a matrix's rows, padded to whole panels
 
-Beside them, as metadata: how well the model predicts the held-out text in either class, in nats per token, or why it
-has no rowwise form; and the digest of all of the above, the class key: keys and values that a prompt left behind are
+Beside them, as metadata: how well the model predicts built-in text in either class, in nats per token, or why it has
+no rowwise form; and the digest of all of the above, the class key: keys and values that a prompt left behind are
 as good as new only where this is the same. Everything is the same bits on every machine.
 """
 
@@ -42,8 +42,8 @@ MOST_COLUMNS = 131072
 Arrays = dict[str, NDArray[np.float32] | NDArray[np.int32]]
 
 
-TEXTS = tuple(Path(__file__).with_name("data") / name for name in ("calibration.txt", "heldout.txt"))
-"""What models are calibrated on, and what their loss is measured on."""
+TEXTS = tuple(Path(__file__).with_name("data") / name for name in ("first.txt", "second.txt"))
+"""Smoothing comes from the first text; the loss is measured on both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Finding:
 
     Attributes:
         tensors: What is kept, by name (see above); empty where there is no rowwise form.
-        grouped, rowwise: Nats per token on the held-out text in either class; None where they were not measured.
+        grouped, rowwise: Nats per token of built-in text in either class; None where they were not measured.
         reason: Why there is no rowwise form; None where there is one.
     """
 

@@ -16,7 +16,7 @@ from smepilot.runtime.request import Event, Finish, Rows, Scoring
 from smepilot.runtime.sequence import Role
 
 
-def score(loop: Loop, tokens: Sequence[int], on_rows: Callable[[int, Rows], None], role: Role) -> None:
+def score(loop: Loop, tokens: Sequence[int], on_rows: Callable[[int, Rows], None], role: Role = Role.PROMPT) -> None:
     """Runs `tokens` and hands the logits of every position to `on_rows` (see `Scoring`); waits for the end."""
     events: SimpleQueue[Event] = SimpleQueue()
     request = Scoring(tokens, on_rows, events.put, role=role)
