@@ -12,13 +12,13 @@
 
 #include "kernel/gemm/gemm_q_neon_dotprod.h"
 
-enum { SP_MOST_PAIRS = SP_MOST_TOKENS / 2, SP_CHUNK_GROUPS = 2 * SP_CHUNK_BLOCKS, SP_ROW_PAIRS = 4 };
+enum { SP_MOST_PAIRS = SP_MOST_TOKENS / 2, SP_ROW_PAIRS = 4 };
 
 // Activations of a chunk for one block of tokens, as they are read: for each group, for each two neighbouring quads the
 // pairs of tokens, [token][8 bytes]; then scales, [pair][token][2]; then likewise 8 * an or, of affine weights, as.
 // What is stored past the last pair is the next one's place.
 typedef struct sp_zipped {
-    int32_t v[SP_CHUNK_GROUPS * 24 * SP_MOST_PAIRS + 4];
+    int32_t v[SP_CHUNK * 24 * SP_MOST_PAIRS + 4];
 } sp_zipped;
 
 // acc + dot products of two tokens by two rows; in order, as SP_SDOT.
@@ -194,8 +194,8 @@ SP_TEMPLATE void sp_tokens_smmla(sp_weight_kind kind, const int tokens, const bo
                                  sp_zipped *z, size_t t0) {
     const int vectors = tokens <= 6 ? 2 : 1;
     const size_t groups = args->groups / 2 * 2;
-    for (size_t g = 0; g < groups; g += SP_CHUNK_GROUPS) {
-        const size_t end = g + SP_CHUNK_GROUPS < groups ? g + SP_CHUNK_GROUPS : groups;
+    for (size_t g = 0; g < groups; g += SP_CHUNK) {
+        const size_t end = g + SP_CHUNK < groups ? g + SP_CHUNK : groups;
         sp_zip_chunk(kind, z, tokens, whole, args, t0, g, end);
         for (size_t v = 0; v < SP_ROW_VECTORS; v += (size_t)vectors)
             sp_pass_smmla(kind, tokens, vectors, whole, args, z, t0, v, g, end);
@@ -229,5 +229,5 @@ SP_TEMPLATE void sp_gemm_q_smmla(sp_weight_kind kind, const sp_gemm_q_args *give
     else if (args.m == 3) sp_tokens_sdot(kind, 3, true, &args, 0);
     else if (args.m == 2) sp_tokens_sdot(kind, 2, true, &args, 0);
     else sp_tokens_sdot(kind, 1, true, &args, 0);
-    sp_odd_group_sdot(kind, &args);
+    sp_odd_group_neon(kind, sp_dots_sdot, &args);
 }
