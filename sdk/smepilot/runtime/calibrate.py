@@ -170,7 +170,7 @@ class _Run:
                     terms += [_native.log_softmax_at(row, target) for row, target in zip(rows, targets, strict=False)]
                     self._report(part, at / len(tokens))
         except NumericError as error:
-            raise _NoRowwiseError(f"the built-in text has no likelihood ({error})") from error
+            raise _NoRowwiseError(f"its logits of the built-in text are no numbers ({error})") from error
         return terms
 
     # ---- what they need
