@@ -6,18 +6,8 @@
 // ones two products fit, at most 2 * 128 * 127, and then go to int32.
 #pragma once
 
-#include <string.h>
-
 #include "kernel/gemm/gemm_q_walk_neon.h"
-
-// Four times a quad. Were it known to be that, clang would multiply its low half by halves taken out of the weights.
-SP_TEMPLATE int8x16_t sp_quad_bcast_neon(const int8_t *a) {
-    int32_t quad;
-    memcpy(&quad, a, sizeof quad);
-    int8x16_t v = vreinterpretq_s8_s32(vdupq_n_s32(quad));
-    SP_SETTLE(v);
-    return v;
-}
+#include "kernel/simd/dot_neon.h"
 
 // Two int16 accumulators per token and vector, of rows 0, 1 and rows 2, 3.
 SP_TEMPLATE void sp_dots_q4_long(sp_weight_kind kind, const sp_form form, sp_walk *at, const uint8_t *data,

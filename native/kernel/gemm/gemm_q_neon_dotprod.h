@@ -11,20 +11,7 @@
 #include <string.h>
 
 #include "kernel/gemm/gemm_q_walk_neon.h"
-
-// acc + four dot products of a quad. `volatile` keeps loads and products in the order in which they are written:
-// clang's scheduler else lifts the loads of a whole group to its start, runs out of registers, and keeps weights on the
-// stack.
-#define SP_SDOT(lane) __asm__ volatile("sdot %0.4s, %1.16b, %2.4b[" #lane "]" : "+w"(acc) : "w"(w), "w"(a))
-SP_TEMPLATE int32x4_t sp_sdot_lane(int32x4_t acc, int8x16_t w, int8x16_t a, const int lane) {
-    switch (lane) {
-        case 0: SP_SDOT(0); break;
-        case 1: SP_SDOT(1); break;
-        case 2: SP_SDOT(2); break;
-        default: SP_SDOT(3); break;
-    }
-    return acc;
-}
+#include "kernel/simd/dot_neon.h"
 
 // Activations of quad q where the block's tokens are not all of the panel; of a single token, of four quads at once.
 SP_TEMPLATE void sp_load_quads(int8x16_t a[2], const int8_t *quad, size_t width, const int tokens, int q) {

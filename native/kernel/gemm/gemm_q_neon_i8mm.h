@@ -21,12 +21,6 @@ typedef struct sp_zipped {
     int32_t v[SP_CHUNK * 24 * SP_MOST_PAIRS + 4];
 } sp_zipped;
 
-// acc + dot products of two tokens by two rows; in order, as SP_SDOT.
-SP_TEMPLATE int32x4_t sp_smmla(int32x4_t acc, int32x4_t a, int32x4_t w) {
-    __asm__ volatile("smmla %0.4s, %1.16b, %2.16b" : "+w"(acc) : "w"(a), "w"(w));
-    return acc;
-}
-
 // Tokens go in vectors of four, two pairs each. The last vector of a ragged block overlaps the one before, as do its
 // pairs if it brings but one or two new tokens. Among more tokens, whole vectors are there to be read.
 SP_TEMPLATE int sp_pairs(const int tokens) { return (tokens + 1) / 2; }

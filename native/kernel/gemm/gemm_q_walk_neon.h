@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernel/gemm/gemm_neon.h"
+#include "kernel/simd/dot_neon.h"
 
 enum { SP_CHUNK = 32 };  // groups of a stretch: 9 to 17 KiB of weights, which stay in the first cache for all passes
 
@@ -43,9 +44,6 @@ SP_TEMPLATE sp_walk sp_walk_at(sp_weight_kind kind, const sp_gemm_q_args *args, 
 // Adds one group's dot products of all tokens and rows, and steps on along the activations.
 typedef void (*sp_dots_fn)(sp_weight_kind kind, sp_form form, sp_walk *at, const uint8_t *data,
                            int32x4_t dot[][SP_ROW_VECTORS]);
-
-// Nothing that comes after in the order of volatile statements begins before v is there.
-#define SP_SETTLE(v) __asm__ volatile("" : "+w"(v))
 
 // One of the two groups of a block.
 SP_TEMPLATE void sp_group_neon(sp_weight_kind kind, const sp_form form, sp_dots_fn dots, sp_walk *at, const int odd,
