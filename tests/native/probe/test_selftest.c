@@ -184,9 +184,9 @@ SP_TEST(trap2_a_kernel_that_traps_or_hangs_is_caught) {
 
 // What a virtual machine that advertises too much is like: built kernels, run where their instructions do not exist.
 SP_TEST(trap2_kernels_of_absent_instructions_trap_in_the_child_alone) {
-    uint32_t absent = sp_kernel_tiers_built() & ~tiers_here();
+    uint32_t absent = SP_TIERS_SME & sp_kernel_tiers_built() & ~tiers_here();
     if (absent == 0) {
-        sp_test_skip("this machine has every tier that was built");
+        sp_test_skip("this machine has the matrix unit that was built for, or none was");
         return;
     }
     for (int tier = 0; tier < SP_TIER_COUNT; tier++) {
