@@ -239,7 +239,7 @@ class Engine:
         limit = min(window or self._loop.capacity, self._loop.capacity)
         if len(tokens) < 2 or limit < 2:
             raise InvalidParameterError(f"perplexity of {len(tokens)} tokens in windows of {limit}; both must be >= 2")
-        nll = perplexity(self._loop, tokens, limit, _role(role), on_progress)
+        nll = perplexity(self._loop, tokens, limit, on_progress, _role(role))
         return Perplexity(float(np.exp(nll)), nll, len(tokens) - 1, perf_counter() - began)
 
     # ---- what it is

@@ -45,7 +45,11 @@ def windows(count: int, size: int) -> Iterator[tuple[int, int, int]]:
 
 
 def perplexity(
-    loop: Loop, tokens: Sequence[int], window: int, role: Role, on_progress: Callable[[float], None] | None = None
+    loop: Loop,
+    tokens: Sequence[int],
+    window: int,
+    on_progress: Callable[[float], None] | None = None,
+    role: Role = Role.PROMPT,
 ) -> float:
     """Mean negative log-likelihood of all tokens but the first, in nats, each computed in `role`."""
     total = 0.0

@@ -14,8 +14,10 @@ from smepilot.bench.cases import Case, grid
 from smepilot.bench.memory import peak_memory
 from smepilot.bench.neighbour import busy_neighbour
 from smepilot.bench.subject import Subject
-from smepilot.bench.suite import prepare, run, sample
+from smepilot.bench.suite import our_setting, prepare, run, sample
 from smepilot.bench.versus import Versus, llama_settings
+from smepilot.types import PromptClassChoice
+from tests import fetch
 
 OURSELVES = Path(versus.__file__).with_name("subject.py")
 
@@ -29,6 +31,29 @@ def test_rows_of_all_cases(tiny_llama3: Path) -> None:
     assert all(len(row.samples) == 2 and min(row.samples) > 0 for row in rows)
     assert all(row.extra["roofline"] is None for row in rows if row.test.startswith("pp"))  # float weights
     assert all(row.extra["roofline"] > 0 for row in rows if row.test.startswith("tg"))
+
+
+def test_rows_say_which_class_ran(tiny_llama3: Path) -> None:
+    """What ran, not what was asked for: a float model has one class, and answers are grouped whatever prompts are."""
+    quantised = fetch.tiny_llama3_gguf("Q4_0")
+    cases = [Case("pp", 40), Case("tg", 4)]
+    asked: list[tuple[Path, PromptClassChoice]] = [
+        (tiny_llama3, "auto"),
+        (quantised, "grouped"),
+        (quantised, "rowwise"),
+    ]
+    classes = {
+        (model, prompts): [
+            row.extra["class"] for row in run(model, cases, threads=[1], repeats=1, prompt_class=prompts)
+        ]
+        for model, prompts in asked
+    }
+    assert list(classes.values()) == [["float", "float"], ["grouped", "grouped"], ["rowwise", "grouped"]]
+
+
+def test_settings_name_a_class_that_was_asked_for() -> None:
+    assert our_setting(2) == {"threads": 2}
+    assert our_setting(2, "rowwise") == {"threads": 2, "class": "rowwise"}
 
 
 def test_every_sample_starts_at_the_same_depth(tiny_llama3: Path) -> None:
@@ -53,6 +78,7 @@ def test_pairs(tiny_llama3: Path) -> None:
         memory = engines.memory()
     assert (duel.ours.engine, duel.theirs.engine) == ("smepilot", "llama.cpp")
     assert duel.ratio.count == 3
+    assert duel.ours.extra["class"] == "float"
     assert duel.kept is None
     assert busy.quiet == duel.ours
     assert busy.ours.setting == duel.ours.setting

@@ -12,7 +12,9 @@ from smepilot.bench.suite import Row
 from smepilot.bench.versus import Duel
 from smepilot.errors import FileFormatError
 
-OURS = Row("smepilot", "m.gguf", "pp512", {"threads": 2}, (100.0, 110.0, 90.0), extra={"roofline": 0.614})
+OURS = Row(
+    "smepilot", "m.gguf", "pp512", {"threads": 2}, (100.0, 110.0, 90.0), extra={"roofline": 0.614, "class": "rowwise"}
+)
 THEIRS = Row("llama.cpp", "m.gguf", "pp512", {"threads": 2, "flash": True}, (50.0, 50.0, 60.0))
 
 
@@ -25,7 +27,7 @@ def test_markdown_aligns_names_left_and_numbers_right() -> None:
 def test_table() -> None:
     *_, line = render([OURS], "table").splitlines()
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells == ["m.gguf", "pp512", "threads=2", "100.00", "10.00", "100.00", "t/s", "61 %"]
+    assert cells == ["m.gguf", "pp512", "threads=2", "rowwise", "100.00", "10.00", "100.00", "t/s", "61 %"]
 
 
 def test_json_carries_samples_and_summary() -> None:
@@ -33,7 +35,7 @@ def test_json_carries_samples_and_summary() -> None:
     assert record["samples"] == [100.0, 110.0, 90.0]
     assert record["summary"]["median"] == 100.0
     assert record["test"] == "pp512"
-    assert record["extra"] == {"roofline": 0.614}
+    assert record["extra"] == {"roofline": 0.614, "class": "rowwise"}
 
 
 def test_csv_has_one_line_per_sample() -> None:
@@ -60,4 +62,4 @@ def test_a_duel_shows_the_ratio_of_pairs_and_what_a_neighbour_left() -> None:
     quiet = Row("smepilot", "m.gguf", "pp512", {"threads": 2}, (200.0,))
     *_, line = duel_table([Duel(OURS, THEIRS, quiet)]).splitlines()
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells[2:8] == ["100.00", "50.00", "t/s", "2.00", "1.50-2.20", "50 %"]
+    assert cells[2:9] == ["rowwise", "100.00", "50.00", "t/s", "2.00", "1.50-2.20", "50 %"]

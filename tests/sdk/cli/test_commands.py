@@ -14,6 +14,7 @@ import pytest
 
 import smepilot as sp
 from smepilot.cli import COMMANDS
+from tests import fetch
 from tests.sdk.cli.terminal import COMMAND, smepilot
 
 ANSWER = ("--max-tokens", "5", "--temp", "0")
@@ -100,6 +101,43 @@ def test_logits(tiny_llama3: Path, tmp_path: Path) -> None:
     assert json.loads(run.stdout)["ids"] == np.load(out)["ids"].tolist()
 
 
+def test_class_and_role(tmp_path: Path) -> None:
+    """`--prompt-class` is what prompts are computed in, `--role` what a text counts as; answers are always grouped."""
+    model, text = fetch.tiny_llama3_gguf("Q4_0"), tmp_path / "text.txt"
+    text.write_text("Once upon a time. " * 20)
+    values, classes = {}, {}
+    for prompts in ("grouped", "rowwise"):
+        for role in ("prompt", "generated"):
+            options = ("--prompt-class", prompts, "--role", role, "--json")
+            result = json.loads(smepilot("perplexity", model, text, *options).stdout)
+            values[prompts, role], classes[prompts, role] = result["value"], result["class"]
+    assert list(classes.values()) == ["grouped", "grouped", "rowwise", "grouped"]
+    assert len(set(values.values())) == 2
+    assert values["rowwise", "generated"] == values["grouped", "generated"] == values["grouped", "prompt"]
+    out = tmp_path / "logits.npz"
+    options = ("--prompt-class", "rowwise", "--role", "generated", "--ids", "1,2,3", "--out", out)
+    assert smepilot("logits", model, *options).returncode == 0
+    with np.load(out) as data, sp.Engine.open(model, prompt_class="grouped") as engine:
+        assert (data["logits"] == engine.logits([1, 2, 3])).all()
+    answer = json.loads(smepilot("run", model, "Hello", "--json", "--prompt-class", "rowwise", *ANSWER).stdout)
+    assert answer["prompt_class"] == "rowwise"
+    assert "rowwise" in smepilot("run", model, "Hello", "--stats", "--prompt-class", "rowwise", *ANSWER).stderr
+
+
+def test_show_tells_what_was_measured(tmp_path: Path) -> None:
+    home = {"SMEPILOT_HOME": str(tmp_path)}
+    model = fetch.tiny_llama3_gguf("Q4_0")
+    assert "not measured yet" in smepilot("show", model, environment=home).stdout
+    assert json.loads(smepilot("show", model, "--json", environment=home).stdout)["calibration"] is None
+    first = smepilot("run", model, "Hello", *ANSWER, environment=home)
+    assert (first.returncode, first.stderr) == (0, "")
+    found = json.loads(smepilot("show", model, "--json", environment=home).stdout)["calibration"]
+    assert found["default"] in ("grouped", "rowwise")
+    assert abs(found["loss"]) < 0.1
+    shown = smepilot("show", model, environment=home).stdout
+    assert f"{found['default']}; perplexity of rowwise against grouped: {100 * found['loss']:+.2f} %" in shown
+
+
 def test_doctor_tells_what_is_used() -> None:
     text = smepilot("doctor").stdout
     for word in ("smepilot", "home", "processor", "TIER", "WORKER", "KERNEL"):
@@ -157,6 +195,8 @@ def test_help_lists_every_command() -> None:
         (("run", "{model}", "x", "--temp", "-1"), 2, "temperature is -1.0"),
         (("run", "{model}", "x", "--top-p", "2"), 2, "top_p is 2.0"),
         (("run", "{model}", "x", "--threads", "0"), 2, "threads is 0"),
+        (("run", "{model}", "x", "--prompt-class", "fast"), 2, "--prompt-class"),
+        (("run", "{model}", "x", "--prompt-class", "rowwise"), 2, "no layer of this model is quantised"),
         (("run", "{model}", ""), 2, "prompt is empty"),
         (("run", "{model}"), 2, "prompt is empty"),
         (("run", "{model}", "x" * 5000), 1, "holds 2048"),
@@ -173,6 +213,7 @@ def test_help_lists_every_command() -> None:
         (("perplexity", "{model}", "no-such-file"), 1, "no-such-file"),
         (("perplexity", "{model}", "{empty}"), 2, "0 tokens"),
         (("logits", "{model}", "--ids", "1,x", "--out", "o"), 2, "--ids"),
+        (("logits", "{model}", "--ids", "1", "--out", "o", "--role", "system"), 2, "--role"),
         (("logits", "{model}", "--ids", "999", "--out", "o"), 2, "token id 999"),
         (("logits", "{model}", "--ids", "1", "--out", "no/such/folder/o"), 1, "no/such/folder"),
     ],

@@ -249,6 +249,23 @@ def test_damaged_revision_is_no_model(store: Store) -> None:
     assert store.pull(NAME) == path
 
 
+def test_class_that_the_catalog_measured(shelf: Shelf, tmp_path: Path) -> None:
+    store = Store(tmp_path, [replace(shelf.entry, prompt_class="grouped")])
+    assert store.prompt_class(NAME, "auto") == "auto"  # not here yet
+    path = store.pull(NAME)
+    assert store.prompt_class(NAME, "auto") == store.prompt_class("tiny", "auto") == "grouped"
+    assert store.prompt_class(NAME, "rowwise") == "rowwise"  # who asks for a class gets it
+    assert store.prompt_class(str(path), "auto") == "auto"  # a file by its path is any file
+    revision = path.parent / "revision.json"
+    facts = json.loads(revision.read_text())
+    revision.write_text(json.dumps({**facts, "prompt_class": "fast"}))
+    assert store.prompt_class(NAME, "auto") == "auto"
+    del facts["prompt_class"]  # stored by an older version
+    revision.write_text(json.dumps(facts))
+    assert store.resolve(NAME) == path
+    assert store.prompt_class(NAME, "auto") == "auto"
+
+
 def test_revision_does_not_lead_out(store: Store) -> None:
     path = store.pull(NAME)
     revision = path.parent / "revision.json"
