@@ -31,7 +31,7 @@ SP_TEMPLATE int sp_pair_first(const int tokens, const bool whole, const int pair
 
 // Stores x and y of the block's tokens zipped by 32 bits, times 2^shift, and returns where the next ones go.
 SP_TEMPLATE int32_t *sp_zip_tokens(int32_t *dst, const int32_t *x, const int32_t *y, const int tokens, const bool whole,
-                                   const int shift) {
+                                   const int shift, size_t pair) {
     int32x4x2_t v[SP_TOKEN_VECTORS];
     SP_UNROLL
     for (int t = 0; t < tokens; t += 4) v[t / 4].val[0] = vld1q_s32(x + (t + 4 <= tokens || !whole ? t : tokens - 4));
@@ -44,7 +44,8 @@ SP_TEMPLATE int32_t *sp_zip_tokens(int32_t *dst, const int32_t *x, const int32_t
     SP_UNROLL
     for (int t = 0; t < tokens; t += 4) {
         vst2q_s32(dst, v[t / 4]);
-        dst += t + (whole ? 4 : 0) < tokens && t + (whole ? 6 : 2) >= tokens ? 4 : 8;
+        dst += t + (whole ? 4 : 0) < tokens && t + (whole ? 6 : 2) >= tokens ? pair : 8;
+        SP_STEP(dst);
     }
     return dst;
 }
@@ -56,12 +57,14 @@ SP_TEMPLATE void sp_zip_chunk(sp_weight_kind kind, sp_zipped *z, const int token
     const int32_t *ad = (const int32_t *)(const void *)(args->ad + at), *an = args->an + at;
     const int32_t *as = (const int32_t *)(const void *)(args->as + at);
     int32_t *dst = z->v;
+    size_t pair = 4;  // in a register, by which a store can step on
+    SP_STEP(pair);
     for (size_t g = g0; g < g1; g++) {
         SP_UNROLL
-        for (int q = 0; q < 4; q++, a += 2 * width) dst = sp_zip_tokens(dst, a, a + width, tokens, whole, 0);
-        dst = sp_zip_tokens(dst, ad, ad, tokens, whole, 0);
-        if (kind == SP_WEIGHT_Q4A) dst = sp_zip_tokens(dst, as, as, tokens, whole, 0);
-        if (kind == SP_WEIGHT_Q4S) dst = sp_zip_tokens(dst, an, an, tokens, whole, 3);
+        for (int q = 0; q < 4; q++, a += 2 * width) dst = sp_zip_tokens(dst, a, a + width, tokens, whole, 0, pair);
+        dst = sp_zip_tokens(dst, ad, ad, tokens, whole, 0, pair);
+        if (kind == SP_WEIGHT_Q4A) dst = sp_zip_tokens(dst, as, as, tokens, whole, 0, pair);
+        if (kind == SP_WEIGHT_Q4S) dst = sp_zip_tokens(dst, an, an, tokens, whole, 3, pair);
         ad += width, as += width, an += width;
     }
 }
@@ -83,25 +86,52 @@ SP_TEMPLATE void sp_load_two(int32x4_t v[2], const int32_t *at, const int p, con
     if (p + 1 < pairs) v[1] = vld1q_s32(at + 4 * p + 4);
 }
 
+// The same, every time anew: loading is one instruction for two accumulators, copying or clearing would be two.
+#define SP_LOAD_PAIRS(at) \
+    __asm__ volatile("ldp %q0, %q1, [%2, #" #at "]" : "=w"(v[0]), "=w"(v[1]) : "r"(z), "m"(*(const int32_t (*)[24])z))
+SP_TEMPLATE void sp_load_two_anew(int32x4_t v[2], const int32_t *z, const int p) {
+    switch (p) {
+        case 0: SP_LOAD_PAIRS(0); break;
+        case 2: SP_LOAD_PAIRS(32); break;
+        default: SP_LOAD_PAIRS(64); break;
+    }
+}
+
+// What the integers start from.
+static const int32_t sp_zeros[4 * SP_MOST_PAIRS];
+
+SP_TEMPLATE void sp_starts_smmla(const int pairs, const int vectors, const int32_t *start,
+                                 int32x4_t dot[][SP_ROW_PAIRS]) {
+    SP_UNROLL
+    for (int p = 0; p < pairs; p += 2) {
+        SP_UNROLL
+        for (int r = 0; r < 2 * vectors; r++) {
+            int32x4_t v[2];
+            if (p + 1 < pairs) sp_load_two_anew(v, start, p);
+            else v[0] = vld1q_s32(start + 4 * p);
+            dot[p][r] = v[0];
+            if (p + 1 < pairs) dot[p + 1][r] = v[1];
+        }
+    }
+}
+
 SP_TEMPLATE void sp_dots_smmla(sp_weight_kind kind, const int pairs, const int vectors, const uint8_t *data,
                                const int32_t *z, int32x4_t dot[][SP_ROW_PAIRS]) {
     SP_UNROLL
     for (int q = 0; q < 4; q++, z += 4 * pairs) {
         int8x16_t w[2][SP_ROW_VECTORS];
-        int32x4_t a[SP_MOST_PAIRS];
+        int32x4_t rows[SP_ROW_PAIRS], a[2];
         sp_load_weights_neon(kind, w, data, 2 * q, vectors);
-        SP_UNROLL
-        for (int p = 0; p < pairs && vectors > 1; p += 2) sp_load_two(a + p, z, p, pairs);
         SP_UNROLL
         for (int r = 0; r < vectors; r++) {
             const int32x4_t even = vreinterpretq_s32_s8(w[0][r]), odd = vreinterpretq_s32_s8(w[1][r]);
-            const int32x4_t low = vzip1q_s32(even, odd), high = vzip2q_s32(even, odd);
+            rows[2 * r] = vzip1q_s32(even, odd), rows[2 * r + 1] = vzip2q_s32(even, odd);
+        }
+        SP_UNROLL
+        for (int p = 0; p < pairs; p++) {
+            if (p % 2 == 0) sp_load_two(a, z, p, pairs);
             SP_UNROLL
-            for (int p = 0; p < pairs; p++) {
-                if (vectors == 1 && p % 2 == 0) sp_load_two(a + p, z, p, pairs);
-                dot[p][2 * r] = sp_smmla(dot[p][2 * r], a[p], low);
-                dot[p][2 * r + 1] = sp_smmla(dot[p][2 * r + 1], a[p], high);
-            }
+            for (int r = 0; r < 2 * vectors; r++) dot[p][r] = sp_smmla(dot[p][r], a[p % 2], rows[r]);
         }
     }
 }
@@ -112,24 +142,25 @@ SP_TEMPLATE void sp_group_smmla(sp_weight_kind kind, const int pairs, const int 
     const uint16_t *scales = (const uint16_t *)(const void *)scales_at;
     const int32_t *ad = z + 16 * pairs, *more = z + 20 * pairs;
     int32x4_t dot[SP_MOST_PAIRS][SP_ROW_PAIRS], v[2];
-    SP_UNROLL
-    for (int p = 0; p < pairs; p++) {
-        if (kind == SP_WEIGHT_Q4S && p % 2 == 0) sp_load_two(v, more, p, pairs);
-        SP_UNROLL
-        for (int r = 0; r < 2 * vectors; r++) dot[p][r] = kind == SP_WEIGHT_Q4S ? v[p % 2] : vdupq_n_s32(0);
-    }
+    sp_starts_smmla(pairs, vectors, kind == SP_WEIGHT_Q4S ? more : sp_zeros, dot);
     sp_dots_smmla(kind, pairs, vectors, data, z, dot);
 
     float32x4_t d[SP_ROW_PAIRS];
     sp_load_pair_scales(d, scales, vectors);
     SP_UNROLL
     for (int p = 0; p < pairs; p++) {
-        if (p % 2 == 0) sp_load_two(v, ad, p, pairs);
+        if (vectors == 1 && p % 2 == 0) sp_load_two(v, ad, p, pairs);
+        if (vectors > 1) v[p % 2] = vld1q_s32(ad + 4 * p);
+        const float32x4_t by = vreinterpretq_f32_s32(v[p % 2]);
         SP_UNROLL
-        for (int r = 0; r < 2 * vectors; r++) {
-            const float32x4_t scale = vmulq_f32(d[r], vreinterpretq_f32_s32(v[p % 2]));
-            acc[p][r] = vfmaq_f32(acc[p][r], vcvtq_f32_s32(dot[p][r]), scale);
+        for (int r = 0; r < 2 * vectors; r += 2) {
+            float32x4_t even = vmulq_f32(d[r], by), odd = vmulq_f32(d[r + 1], by);
+            SP_SETTLE(even);
+            SP_SETTLE(odd);
+            acc[p][r] = vfmaq_f32(acc[p][r], vcvtq_f32_s32(dot[p][r]), even);
+            acc[p][r + 1] = vfmaq_f32(acc[p][r + 1], vcvtq_f32_s32(dot[p][r + 1]), odd);
             SP_SETTLE(acc[p][r]);
+            SP_SETTLE(acc[p][r + 1]);
         }
     }
     if (kind != SP_WEIGHT_Q4A) return;
@@ -201,19 +232,19 @@ SP_TEMPLATE void sp_whole_smmla(sp_weight_kind kind, const sp_gemm_q_args *args)
     sp_zipped z;
     switch (args->m) {
         case 4: sp_tokens_smmla(kind, 4, true, args, &z, 0); break;
-        case 5: sp_tokens_smmla(kind, 5, true, args, &z, 0); break;
+        case 5: sp_tokens_sdot(kind, 5, true, args, 0); break;
         case 6: sp_tokens_smmla(kind, 6, true, args, &z, 0); break;
         case 7: sp_tokens_smmla(kind, 7, true, args, &z, 0); break;
         case 8: sp_tokens_smmla(kind, 8, true, args, &z, 0); break;
-        case 9: sp_tokens_smmla(kind, 9, true, args, &z, 0); break;
+        case 9: sp_tokens_smmla(kind, 8, false, args, &z, 0); break;
         case 10: sp_tokens_smmla(kind, 10, true, args, &z, 0); break;
         case 11: sp_tokens_smmla(kind, 11, true, args, &z, 0); break;
         case 12: sp_tokens_smmla(kind, 12, true, args, &z, 0); break;
-        case 13:
         case 14: sp_tokens_smmla(kind, 10, false, args, &z, 0); break;
         default: sp_tokens_smmla(kind, 12, false, args, &z, 0); break;
     }
-    if (args->m > SP_MOST_TOKENS) sp_tokens_smmla(kind, 4, false, args, &z, args->m - 4);
+    if (args->m == 9 || args->m == 13) sp_tokens_sdot(kind, 1, false, args, args->m - 1);
+    else if (args->m > SP_MOST_TOKENS) sp_tokens_smmla(kind, 4, false, args, &z, args->m - 4);
 }
 
 SP_TEMPLATE void sp_gemm_q_smmla(sp_weight_kind kind, const sp_gemm_q_args *given) {

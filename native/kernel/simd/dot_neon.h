@@ -15,6 +15,9 @@
 // Nothing that comes after in the order of volatile statements begins before v is there.
 #define SP_SETTLE(v) __asm__ volatile("" : "+w"(v))
 
+// Lets a pointer step on by an instruction that stores, where clang would add up all steps from the first.
+#define SP_STEP(p) __asm__("" : "+r"(p))
+
 // Four times a quad. Were it known to be that, clang would multiply its low half by halves taken out of the weights.
 SP_TEMPLATE int8x16_t sp_quad_bcast_neon(const int8_t *a) {
     int32_t quad;
