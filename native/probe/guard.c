@@ -45,10 +45,12 @@ static void arm(void) {
 }
 
 static void on_tick(int signal) {
+    const int before = errno;
     (void)signal;
     atomic_fetch_add_explicit(&mine->interruptions, 1, memory_order_relaxed);
     if (sp_clock_ns() >= deadline) leave(SP_END_LATE, 0);
     arm();
+    errno = before;
 }
 
 static const int faults[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};

@@ -2,6 +2,7 @@
 // Trap 2, the part that only running finds out: children that trap, hang or vanish harm nobody, and are told apart.
 #include "probe/guard.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -88,8 +89,10 @@ SP_TEST(trap2_guard_kills_what_does_not_hear) {
 
 // Applications that have their children reaped by the system, or by a handler that waits for any.
 static void take_all(int signal) {
+    const int before = errno;
     (void)signal;
     while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+    errno = before;
 }
 
 SP_TEST(trap2_guard_needs_no_wait_status) {
