@@ -18,6 +18,7 @@
 // High bytes of float16 -8..7.
 static const uint8_t sp_nibbles_symmetric[16] = {0xc8, 0xc7, 0xc6, 0xc5, 0xc4, 0xc2, 0xc0, 0xbc,
                                                  0x00, 0x3c, 0x40, 0x42, 0x44, 0x45, 0x46, 0x47};
+
 // Which byte goes to the top of which element, for the first of four rows; for a row further 4 more. 128 is no byte.
 static const uint8_t sp_bytes_to_top[16] = {128, 128, 128, 0, 128, 128, 128, 1, 128, 128, 128, 2, 128, 128, 128, 3};
 
