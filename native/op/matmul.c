@@ -50,7 +50,8 @@ static void grouped_panel(const sp_run *run, const sp_worker *worker, const sp_l
     const sp_slot slot = layout->format == SP_Q4_0   ? SP_SLOT_GEMM_Q4S
                          : layout->format == SP_Q4_1 ? SP_SLOT_GEMM_Q4A
                                                      : SP_SLOT_GEMM_Q8S;
-    SP_CALL(run, worker, slot, sp_gemm_q_fn)(&args);
+    const sp_worker core = sp_as_core(worker);
+    SP_CALL(run, act->width < SP_TOKENS ? &core : worker, slot, sp_gemm_q_fn)(&args);
 }
 
 // Weight panels of float type against all tokens, block by block of k: each block is expanded once to float32 strips.

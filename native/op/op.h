@@ -185,6 +185,13 @@ static inline void (*sp_kernel_use(const sp_run *run, const sp_worker *worker, s
     return sp_kernel_of(run, worker, slot)->fn;
 }
 
+// The worker for products too small to enter a matrix unit for: any worker is a core too.
+static inline sp_worker sp_as_core(const sp_worker *worker) {
+    sp_worker core = *worker;
+    core.kind = SP_KIND_CORE;
+    return core;
+}
+
 static inline float *sp_rows(const sp_run *run, size_t at) { return (float *)(void *)(run->arena + at); }
 
 // The rows of an activation matrix: all of them, and the leading ones of the rowwise class.

@@ -74,7 +74,8 @@ static void multiply(const sp_run *run, const sp_worker *worker, const sp_act *i
                                      .n = columns,
                                      .k = smooth->outlier_count,
                                      .accumulate = true};
-    sp_gemm_f(run, worker, SP_SLOT_GEMM_F32, outliers);
+    const sp_worker core = sp_as_core(worker);
+    sp_gemm_f(run, &core, SP_SLOT_GEMM_F32, outliers);
 }
 
 // Hands rows [first, first + n) to the epilogue, panel by panel of tokens.
