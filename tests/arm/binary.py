@@ -43,6 +43,9 @@ class Instruction:
     operands: str
 
 
+SYNTAX = "--triple=aarch64-linux-gnu"  # objects of macOS too: their own syntax would write v0.4s apart
+
+
 def objects(build: str) -> list[Path]:
     """The engine's object files of a build in build/cross."""
     return sorted((CROSS / build / "CMakeFiles" / "sp_native.dir").rglob("*.o"))
@@ -51,7 +54,7 @@ def objects(build: str) -> list[Path]:
 def instructions(files: list[Path]) -> Iterator[Instruction]:
     """Every instruction of the object files, in order."""
     file, function = Path(), ""
-    for line in tool("llvm-objdump", "-d", "--no-show-raw-insn", "--mattr=+all", *files).splitlines():
+    for line in tool("llvm-objdump", "-d", "--no-show-raw-insn", "--mattr=+all", SYNTAX, *files).splitlines():
         if code := re.fullmatch(r"\s+[0-9a-f]+:\s+(\S+)\s*(.*)", line):
             operands = code[2].partition("//")[0].partition("<")[0].strip()
             yield Instruction(file, function, code[1], operands)

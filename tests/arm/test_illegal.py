@@ -44,7 +44,7 @@ FAULTS = {
         r"^SP_BODY\(.*\{$",
         '    __asm__ volatile("add v0.4s, v0.4s, v0.4s" ::: "z0");',
     ),
-    "SVE outside streaming mode": Fault("kernel/sme/entry.S", r"^\.macro sp_entry .*$", "    cntd    x9"),
+    "SVE outside streaming mode": Fault("kernel/sme/entry.S", r"^ +mov +x29, sp$", "    cntd    x9"),
 }
 
 
