@@ -34,7 +34,7 @@ STRANGERS = {("thread", "kernel"), ("tile", "kernel"), ("tile", "thread")}
 SYSTEM = re.compile(
     r"(assert|ctype|errno|fenv|float|inttypes|limits|math|sched|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib"
     r"|string|time|unistd|fcntl|dirent|pthread|cpuid|immintrin|arm_neon|arm_sve|arm_sme"
-    r"|sys/(mman|prctl|stat|types|auxv|sysctl|syscall|sysinfo)|asm/hwcap|linux/[a-z]+|mach/[a-z_]+|pthread/qos)\.h"
+    r"|sys/(mman|prctl|stat|time|types|wait|auxv|sysctl|syscall|sysinfo)|asm/hwcap|linux/[a-z]+|mach/[a-z_]+|pthread/qos)\.h"
 )
 
 

@@ -175,8 +175,10 @@ def argmax(const float[::1] logits) -> int:
     return sample(logits, temperature=0.0)
 
 
-def log_softmax_at(const float[::1] logits, size_t token) -> float:
+def log_softmax_at(const float[::1] logits, size_t token, *, tiers: _Sequence[str] | None = None) -> float:
     """ln(softmax(logits)[token]), within 1e-6, the same bits on every machine; -inf for a forbidden token.
+
+    `tiers` are as for `sample`.
 
     Raises:
         NumericError: a logit is NaN, or the largest is infinite.
@@ -186,7 +188,7 @@ def log_softmax_at(const float[::1] logits, size_t token) -> float:
     cdef sp_status status
     cdef size_t vocab = logits.shape[0]
     require(token < vocab, "token", token, f"an id below {vocab}")
-    cdef _SampleKernels kernels = sample_kernels(None)
+    cdef _SampleKernels kernels = sample_kernels(tiers)
     with nogil:
         status = sp_logprob(&kernels.set, &logits[0], vocab, token, &out)
     check(status, f"log-probability of token {token}")

@@ -167,7 +167,10 @@ class _Run:
                 for at in range(0, len(tokens), STEP):
                     rows = runner.forward([(handle, tokens[at : at + STEP])], "all", copy=False)
                     targets = tokens[at + 1 : at + 1 + STEP]
-                    terms += [_native.log_softmax_at(row, target) for row, target in zip(rows, targets, strict=False)]
+                    terms += [
+                        _native.log_softmax_at(row, target, tiers=self._tiers)
+                        for row, target in zip(rows, targets, strict=False)
+                    ]
                     self._report(part, at / len(tokens))
         except NumericError as error:
             raise _NoRowwiseError(f"its logits of the built-in text are no numbers ({error})") from error

@@ -14,6 +14,7 @@ from smepilot.errors import CancelledError
 from smepilot.runtime.loop import Loop
 from smepilot.runtime.request import Event, Finish, Rows, Scoring
 from smepilot.runtime.sequence import Role
+from smepilot.runtime.tiers import usable_tiers
 
 
 def score(loop: Loop, tokens: Sequence[int], on_rows: Callable[[int, Rows], None], role: Role = Role.PROMPT) -> None:
@@ -52,14 +53,14 @@ def perplexity(
     role: Role = Role.PROMPT,
 ) -> float:
     """Mean negative log-likelihood of all tokens but the first, in nats, each computed in `role`."""
-    total = 0.0
+    total, tiers = 0.0, usable_tiers()
     for begin, end, first in windows(len(tokens), window):
 
         def add(start: int, rows: Rows, begin: int = begin, end: int = end, first: int = first) -> None:
             nonlocal total
             for position, row in enumerate(rows, begin + start + 1):  # this row predicts the token at `position`
                 if first <= position < end:
-                    total -= log_softmax_at(row, tokens[position])
+                    total -= log_softmax_at(row, tokens[position], tiers=tiers)
 
         score(loop, tokens[begin:end], add, role)
         if on_progress is not None:
