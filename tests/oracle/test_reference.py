@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from smepilot.runtime.runner import Runner
+from smepilot.runtime.sequence import Role
 from smepilot.text.tokenizer import from_metadata
 from tests import fetch
 
@@ -38,10 +39,10 @@ def forward(runner: Runner, ids: NDArray[Any] | list[int]) -> NDArray[np.float32
 
 def greedy(runner: Runner, ids: NDArray[Any] | list[int], count: int) -> list[int]:
     handle, answer = runner.sequence(), [int(i) for i in ids]
-    new = answer[:]
+    new, role = answer[:], Role.PROMPT
     for _ in range(count):
-        (row,) = runner.forward([(handle, new)])
-        new = [int(row.argmax())]
+        (row,) = runner.forward([(handle, new)], role=role)
+        new, role = [int(row.argmax())], Role.GENERATED
         answer += new
     handle.free()
     return answer[-count:]
@@ -99,10 +100,12 @@ def exact() -> Iterator[Runner]:
     runner.close()
 
 
-@pytest.fixture(scope="module")
-def quantised(smollm2: Path) -> Iterator[Runner]:
-    """SmolLM2 as it is shipped, with the default KV."""
-    runner = Runner.open(smollm2, ctx=2048)
+@pytest.fixture(scope="module", params=["grouped", "rowwise"])
+def quantised(
+    request: pytest.FixtureRequest, smollm2: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Runner]:
+    """SmolLM2 as it is shipped, with the default KV, in either class of prompts."""
+    runner = Runner.open(smollm2, ctx=2048, prompt_class=request.param, cache_dir=tmp_path_factory.mktemp("cache"))
     yield runner
     runner.close()
 
