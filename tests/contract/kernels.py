@@ -16,8 +16,9 @@ GRAMMAR = re.compile(
     r"_(?P<mr>[0-9]+)x(?P<nr>[0-9]+)"
     r"_(?P<isa>ref|avx2|avx512|neon|sme2?)(_(?P<feature>vnni|dotprod|i8mm))?"
 )
-# An operand is a type, then how its numbers are scaled (s symmetric, a affine, g per token; group length) or laid out.
-OPERAND = re.compile(r"(f32|f16|bf16|i64|i32|q[48])([asg][0-9]+)?(p[0-9]+x[0-9]+)?")
+# An operand is a type, then how its numbers are scaled (r per row; s symmetric, a affine, g per token, with the length
+# of a group) or laid out.
+OPERAND = re.compile(r"(f32|f16|bf16|i64|i32|q[48])(r|[asg][0-9]+)?(p[0-9]+x[0-9]+)?")
 
 ROW = re.compile(
     r"^(?P<guard>#ifdef \w+|#endif)"
@@ -62,7 +63,8 @@ def table() -> str:
         name = GRAMMAR.fullmatch(row.name)
         assert name is not None, row.name
         stem = row.name[: name.start("mr") - 1]
-        feature = f" {name['feature']}" if name["feature"] else ""
+        told = row.tier.endswith(f"_{(name['feature'] or '').upper()}")
+        feature = f" {name['feature']}" if name["feature"] and not told else ""
         cells.setdefault((row.slot, stem), {})[row.tier] = f"{row.mr}x{row.nr}{feature}"
     head = ["operation", "slot", *(tier.removeprefix("SP_TIER_").lower() for tier in tiers)]
     lines = [head, ["---"] * len(head)]

@@ -9,7 +9,16 @@ import pytest
 
 from tests.contract.kernels import GRAMMAR, KERNELS, OPERAND, Row, rows
 
-GUARD = {"REF": "", "AVX2": "SP_BUILT_AVX2", "AVX512": "SP_BUILT_AVX512"}
+GUARD = {
+    "SP_TIER_REF": "",
+    "SP_TIER_AVX2": "SP_BUILT_AVX2",
+    "SP_TIER_AVX512": "SP_BUILT_AVX512",
+    "SP_TIER_NEON": "SP_BUILT_NEON",
+    "SP_TIER_NEON_DOTPROD": "SP_BUILT_NEON",
+    "SP_TIER_NEON_I8MM": "SP_BUILT_NEON",
+    "SP_TIER_SME": "SP_BUILT_SME",
+    "SP_TIER_SME2": "SP_BUILT_SME2",
+}
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)
@@ -17,8 +26,10 @@ def test_row_and_name_agree(row: Row) -> None:
     name = GRAMMAR.fullmatch(row.name)
     assert name is not None, "sp_<op>_<dst>_<lhs>[_<rhs>]_<mr>x<nr>_<isa>[_<feature>]"
     assert (int(name["mr"]), int(name["nr"])) == (row.mr, row.nr)
-    assert row.tier == f"SP_TIER_{name['isa'].upper()}"
-    assert row.guard == GUARD[name["isa"].upper()]
+    tier = f"SP_TIER_{name['isa'].upper()}"
+    extended = f"{tier}_{(name['feature'] or '').upper()}"  # a feature makes a tier of its own, or is all of its tier
+    assert row.tier == (extended if extended in GUARD else tier)
+    assert row.guard == GUARD[row.tier]
     for operand in filter(None, (name["dst"], name["lhs"], name["rhs"])):
         assert OPERAND.fullmatch(operand), operand
 
