@@ -117,7 +117,12 @@ class Chat:
 
         from smepilot.cli.render import facts, plain
 
-        about = {"model": self._engine.name, "context": f"{self._engine.context_length} tokens"}
+        engine = self._engine
+        about = {
+            "model": engine.name,
+            "context": f"{engine.context_length} tokens",
+            "prompts": engine.prompt_class,
+        }
         talk = {"system": self._system, "messages": len(self._session.messages)}
         facts(about | {name: plain(value) for name, value in (asdict(self._session.params) | talk).items()})
 
