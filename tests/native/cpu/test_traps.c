@@ -2,15 +2,19 @@
 // Ten traps of SME that others fell into, and the test that keeps each shut. `sp_test trap` runs those written in C.
 //
 //   1  SME taken for SME2                      trap1_* here, trap1_* in probe/test_selftest.c
-//   2  advertised, but it traps                trap2_* here; the child that finds out: probe/test_guard.c
+//   2  advertised, but it traps                trap2_* here; the child that finds out: trap2_* in
+//                                              probe/test_guard.c and probe/test_selftest.c
 //   3  runs, but gives wrong bits              trap3_* in probe/test_selftest.c; what becomes of the verdict:
-//                                              tests/sdk/runtime/test_tiers.py and test_trust.py
+//                                              tests/sdk/runtime/test_tiers.py, test_trust.py and cli/test_doctor.py
 //   4  vector length assumed                   trap4_* here, and in thread/test_vector.c for the workers
-//   5  SVE outside of streaming mode           tests/arm: the objects are disassembled, and run without SVE
-//   6  runtime symbols that toolchains lack    tests/arm: the objects' undefined symbols
-//   7  system calls, signals, switches         trap7_* in probe/test_selftest.c; tests/arm: no system call in a kernel
-//   8  NEON inside of streaming mode           tests/arm: the objects are disassembled, and run without FA64
-//   9  a compiler that miscompiles them        the self-test of trap 3, which runs the very build; tests/arm counts
+//   5  SVE outside of streaming mode           tests/arm/test_disassembly.py (nothing_scalable_in_ordinary_units) and
+//                                              test_illegal.py
+//   6  runtime symbols that toolchains lack    tests/arm/test_disassembly.py (no_runtime_of_the_matrix_unit_is_needed)
+//   7  system calls, signals, switches         trap7_* in probe/test_selftest.c; tests/arm/test_disassembly.py
+//                                              (streaming_units_call_only_each_other): no system call in a kernel
+//   8  NEON inside of streaming mode           tests/arm/test_disassembly.py (no_advanced_simd_in_streaming_units) and
+//                                              test_illegal.py
+//   9  a compiler that miscompiles them        the self-test of trap 3 runs the very build; inner loops are assembly
 //  10  more workers than units                 trap10_* here
 #include "cpu/device.h"
 #include "cpu/topology.h"
