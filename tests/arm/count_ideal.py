@@ -42,8 +42,10 @@ def block(dot: Dot, weights: Weights, tokens: int, vectors: int, width: int) -> 
     cost: Counter[str] = Counter()
     cost["load"] += passes * (lines // 2 if vectors > 1 else lines)
     cost["unpack"] += passes * vectors * QUADS if weights.bits == 4 else 0
-    # A group of a whole panel's tokens is one run of bytes; else a quad of them is.
-    activations = tokens if tokens == width else QUADS * ceil(tokens / 8)
+    # A group of a whole panel's tokens is one run of bytes; else a quad of them is, and where the panel has not the
+    # eight that a load takes, and nothing may be read beyond it, an odd number takes two.
+    exact = tokens in (1, 2, 4) or width >= 8
+    activations = tokens if tokens == width else QUADS * ceil(tokens / 8) * (1 if exact else 2)
     if dot == "sdot":
         cost["load"] += passes * activations
         cost["dot"] += passes * outputs * QUADS

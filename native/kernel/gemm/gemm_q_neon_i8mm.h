@@ -59,9 +59,14 @@ SP_TEMPLATE void sp_zip_chunk(sp_weight_kind kind, sp_zipped *z, const int token
     int32_t *dst = z->v;
     size_t pair = 4;  // in a register, by which a store can step on
     SP_STEP(pair);
+    // The last four tokens of a quad and the first ones of the next are neighbours: one load, counted from there.
+    const size_t last = whole ? (size_t)tokens - 4 : 0;
+    a += last;
     for (size_t g = g0; g < g1; g++) {
+        SP_STEP(a);
         SP_UNROLL
-        for (int q = 0; q < 4; q++, a += 2 * width) dst = sp_zip_tokens(dst, a, a + width, tokens, whole, 0, pair);
+        for (int q = 0; q < 4; q++, a += 2 * width)
+            dst = sp_zip_tokens(dst, a - last, a - last + width, tokens, whole, 0, pair);
         dst = sp_zip_tokens(dst, ad, ad, tokens, whole, 0, pair);
         if (kind == SP_WEIGHT_Q4A) dst = sp_zip_tokens(dst, as, as, tokens, whole, 0, pair);
         if (kind == SP_WEIGHT_Q4S) dst = sp_zip_tokens(dst, an, an, tokens, whole, 3, pair);
@@ -97,20 +102,21 @@ SP_TEMPLATE void sp_load_two_anew(int32x4_t v[2], const int32_t *z, const int p)
     }
 }
 
-// What the integers start from.
+// What the integers start from: `an`, or NULL for zeros. A last pair without a neighbour loads two zeros for two pairs
+// of rows, but copies what differs by token.
 static const int32_t sp_zeros[4 * SP_MOST_PAIRS];
 
-SP_TEMPLATE void sp_starts_smmla(const int pairs, const int vectors, const int32_t *start,
-                                 int32x4_t dot[][SP_ROW_PAIRS]) {
+SP_TEMPLATE void sp_starts_smmla(const int pairs, const int vectors, const int32_t *an, int32x4_t dot[][SP_ROW_PAIRS]) {
     SP_UNROLL
     for (int p = 0; p < pairs; p += 2) {
+        const bool two = p + 1 < pairs;
+        int32x4_t v[2];
+        if (an && !two) v[0] = v[1] = vld1q_s32(an + 4 * p);
         SP_UNROLL
         for (int r = 0; r < 2 * vectors; r++) {
-            int32x4_t v[2];
-            if (p + 1 < pairs) sp_load_two_anew(v, start, p);
-            else v[0] = vld1q_s32(start + 4 * p);
-            dot[p][r] = v[0];
-            if (p + 1 < pairs) dot[p + 1][r] = v[1];
+            if (two || (!an && r % 2 == 0)) sp_load_two_anew(v, an ? an : sp_zeros, p);
+            dot[p][r] = v[two ? 0 : r % 2];
+            if (two) dot[p + 1][r] = v[1];
         }
     }
 }
@@ -142,7 +148,7 @@ SP_TEMPLATE void sp_group_smmla(sp_weight_kind kind, const int pairs, const int 
     const uint16_t *scales = (const uint16_t *)(const void *)scales_at;
     const int32_t *ad = z + 16 * pairs, *more = z + 20 * pairs;
     int32x4_t dot[SP_MOST_PAIRS][SP_ROW_PAIRS], v[2];
-    sp_starts_smmla(pairs, vectors, kind == SP_WEIGHT_Q4S ? more : sp_zeros, dot);
+    sp_starts_smmla(pairs, vectors, kind == SP_WEIGHT_Q4S ? more : NULL, dot);
     sp_dots_smmla(kind, pairs, vectors, data, z, dot);
 
     float32x4_t d[SP_ROW_PAIRS];
@@ -195,8 +201,8 @@ SP_TEMPLATE void sp_pass_smmla(sp_weight_kind kind, const int tokens, const int 
     const sp_weight_group w = sp_weight_group_at(kind, args->w, g0);
     const uint8_t *scales = (const uint8_t *)(w.scales + 4 * v0), *data = w.data + 16 * v0;
     const size_t group = (kind == SP_WEIGHT_Q8S ? 20 : 24) * (size_t)pairs;
-    const int32_t *v = z->v;
-    for (size_t g = g0; g < g1; g += 2, scales += block, data += block, v += 2 * group) {
+    const int32_t *const end = z->v + (g1 - g0) * group;
+    for (const int32_t *v = z->v; v < end; v += 2 * group, scales += block, data += block) {
         sp_group_smmla(kind, pairs, vectors, scales, data, v, acc);
         sp_group_smmla(kind, pairs, vectors, scales + 32, data + (kind == SP_WEIGHT_Q8S ? 512 : 256), v + group, acc);
     }
