@@ -91,7 +91,7 @@ def _report(retest: bool) -> dict[str, Any]:
 def _machine_facts(machine: dict[str, Any]) -> dict[str, str]:
     present = [name for name, there in machine["features"].items() if there]
     lines = {
-        "processor": f"{machine['brand']} ({machine['arch']})",
+        "processor": f"{machine['brand'] or 'unnamed'} ({machine['arch']})",
         "features": ", ".join(present) or "none that matter here",
         "cores": f"{machine['cores']} with {machine['smt']} threads each, {machine['usable']} usable by this process",
         "quota": "none" if machine["quota"] is None else f"{machine['quota']:.2f} CPUs",
