@@ -96,7 +96,9 @@ def python_tests(processor: Processor) -> tuple[Outcome, list[str]]:
         "OPENBLAS_CORETYPE": "ARMV8",  # left to itself, NumPy's library takes instructions that the processor lacks
     }
     python = f"{tree()}/usr/bin/python{version}"
-    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not scalar", *GUEST_TESTS]
+    # Golden hashes of each tier are for the processor whose best it is; a matrix unit's first version is on each.
+    best = "sme" if "sme" in processor.tiers else processor.tiers[-1]
+    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", f"guest or {best}", *GUEST_TESTS]
     good, output = run(processor.command(python, *pytest), environment)
     return counted(output), [] if good else [output]
 

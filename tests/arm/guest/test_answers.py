@@ -11,17 +11,20 @@ import pytest
 
 import smepilot as sp
 from smepilot import _native
+from smepilot.runtime.tiers import usable_tiers
 from smepilot.types import PromptClass
 from tests.arm import smollm2
 from tests.sdk.tiny import PROMPT, RESTLESS, VARIED
 
 TIERS = os.environ["SMEPILOT_TEST_ARM"].split(",")
+MATRIX = [tier for tier in TIERS if tier.startswith("sme")]
+CORES = [tier for tier in TIERS if tier not in MATRIX]
 GOLDEN = json.loads(smollm2.GOLDEN.read_text())
 
 
 def test_tiers_are_the_processors() -> None:
-    """A tier that was lost on the way would make every other test here pass without it."""
-    assert [tier["name"] for tier in _native.tiers() if tier["supported"] and tier["built"]] == TIERS
+    """A tier that was lost on the way, or is not trusted, would make every other test here pass without it."""
+    assert usable_tiers() == TIERS
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -30,8 +33,12 @@ def test_a_real_models_bits(prompt_class: PromptClass, threads: int) -> None:
     runner = smollm2.opened(prompt_class, threads=threads)
     try:
         assert smollm2.answer(runner) == GOLDEN[prompt_class]
+        ran = runner.counts()
     finally:
         runner.close()
+    tier = {kernel["name"]: kernel["tier"] for kernel in _native.kernels()}
+    products = {tier[name] for name in ran if name.startswith("sp_gemm_")}
+    assert {CORES[-1], *MATRIX[-1:]} <= products <= {"neon", CORES[-1], *MATRIX}
 
 
 def test_engine_answers_streams_and_converses(tiny_llama3: Path) -> None:
