@@ -30,7 +30,11 @@ from tests.sdk.runtime import golden
 
 SP_TEST = CROSS / "test-arm64" / "sp_test"
 GUEST = CROSS / "guest"
-GUEST_TESTS = ("tests/arm/guest", "tests/sdk/runtime/test_bits.py::test_golden_hashes")
+GUEST_TESTS = (
+    "tests/arm/guest",
+    "tests/sdk/runtime/test_bits.py::test_golden_hashes",
+    "tests/sdk/runtime/test_calibrate.py::test_golden",
+)
 KERNELS = ("kernel_", "gemm_")
 LIMIT = 900  # seconds for one program; a hang is a failure
 

@@ -71,6 +71,12 @@ def test_every_tier_finds_the_same_bytes(dtype: str, tmp_path: Path, monkeypatch
     assert content(tmp_path / f"{TIERS[0]}-1") == GOLDEN[dtype]
 
 
+def test_golden(tmp_path: Path) -> None:
+    """What this machine finds with all its tiers: emulated processors run this one."""
+    opened(fetch.tiny_llama3_gguf("Q4_1"), tmp_path, threads=2).close()
+    assert content(tmp_path) == GOLDEN["Q4_1"]
+
+
 def content(cache: Path) -> str:
     """A digest of what calibration found; the file's own key depends on where and when the model file was made."""
     header = (cache / KEPT).read_bytes()
