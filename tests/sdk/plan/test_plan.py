@@ -196,7 +196,7 @@ def test_a_step_is_rowwise_if_all_its_quantised_matrices_can_be() -> None:
 
 
 def test_matrix_units_take_what_runs_on_without_a_stop() -> None:
-    """Rowwise and float products and attention, from two full tiles on; grouped products and the rest are the cores'."""
+    """Rowwise and float products and attention, from two full tiles on; the rest is the cores'."""
     config = config_of(1, heads=4, kv_heads=2, head_dim=16, d_model=64, d_ff=96)
     formats = {p.name: "Q8_0" if p.rows else "F32" for p in parameters(config)} | {config.names.down.format(i=0): "F16"}
     attention = (config.names.q.format(i=0), config.names.k.format(i=0), config.names.v.format(i=0))
