@@ -166,7 +166,11 @@ def main() -> int:
     results: list[Result] = []
     for row in ROWS:
         if not options.words or any(word in row.kernel for word in options.words):
-            results.append(Result(row, emulator.count(CPUS[row.tier], row.kernel, row.shape)))
+            try:
+                results.append(Result(row, emulator.count(CPUS[row.tier], row.kernel, row.shape)))
+            except RuntimeError as error:
+                print(f"error: {error}", file=sys.stderr)
+                return 1
             print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     print(table(results))
