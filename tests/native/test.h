@@ -9,9 +9,9 @@
 //         }
 //     }
 //
-// `sp_test` runs all, `sp_test WORD` those whose name contains WORD, `-v` names each; `sp_test --list` prints the names,
-// `sp_test --tiers` the tiers that this machine runs.
-// Checks may be used from any thread; labels belong to the thread that set them.
+// `sp_test` runs all, `sp_test WORD` those whose name contains WORD, `-v` names each; `sp_test --list` prints the
+// names, `sp_test --tiers` the tiers that this machine runs. Checks may be used from any thread; labels belong to the
+// thread that set them.
 #pragma once
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 // The inner loops of the float product, SME1, 512 bits (gemm_f_sme.h). One offset serves four strips of b, whatever
 // their distances: a step of k is five loads, four FMOPA and one addition.
 
-#include "kernel/sme/asm.h"
+#include "kernel/sme/macros.s"
 
 // ---- four tiles += turned block x four strips. x0: sp_factors { turned, b[4], step, k }
 

@@ -22,7 +22,7 @@
 //  x11     a or y, moving                x6, x17  at hand
 //  p0, pn8 all                           pn9      the row at hand      pn10  columns at hand
 
-#include "kernel/sme/asm.h"
+#include "kernel/sme/macros.s"
 
 // ---- sixteen rows of 64 columns, in fours
 

@@ -5,7 +5,7 @@
 //
 //  x0: sp_units { a[2], w[4], k }
 
-#include "kernel/sme/asm.h"
+#include "kernel/sme/macros.s"
 
 .macro product a, w0, w1, tile0, tile1
     smopa   za\tile0\().s, p0/m, p0/m, z\a\().b, z\w0\().b

@@ -6,7 +6,7 @@
 //
 //  x0: sp_units { a[2], w[4], k }
 
-#include "kernel/sme/asm.h"
+#include "kernel/sme/macros.s"
 
 .macro load first, last, at
     ld1b    {z\first\().b-z\last\().b}, pn8/z, [\at, x8]

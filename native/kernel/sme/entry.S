@@ -11,7 +11,7 @@
 //
 // The kernels are read from the families' lists, so a new kernel needs nothing here.
 
-#include "kernel/sme/asm.h"
+#include "kernel/sme/macros.s"
 
 // The lazily saved slices: a block is { buffer, 16-bit number of slices, 6 reserved bytes }.
     .text
