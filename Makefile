@@ -142,7 +142,7 @@ macos-wheel:  ## wheel for arm64 macOS, in build/wheels
 android-native:  ## the engine as a shared library for arm64 Android, without an NDK
 
 test-arm: arm macos-wheel android-native cross-test $(EMULATORS) $(SITE).made $(VENV)/dev  ## judge them, on emulated processors: ARM="NAME ..." for some
-	@$(BIN)/python -m tests.arm.run $(ARM)
+	@CROSS_PYTHON=$(CROSS_PYTHON) $(BIN)/python -m tests.arm.run $(ARM)
 
 arm-count: cross-test $(CROSS)/qemu-trixie-backports $(VENV)/dev  ## count the instructions of kernels: ARGS="WORD ... --record FOLDER"
 	@$(CMAKE) --build $(CROSS)/test-arm64 --target sp_count -- --quiet

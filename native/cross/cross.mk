@@ -73,7 +73,7 @@ android-native: $(VENV)/tools $(SYSROOTS)
 
 # The C tests for the emulators.
 cross-test: $(VENV)/tools $(CROSS)/tools.made $(DEBIAN).made
-	$(call cross-build,test-arm64,linux-arm64-test,-DSP_BUILD_TESTS=ON)
+	$(call cross-build,test-arm64,linux-arm64-test,-DSP_BUILD_TESTS=ON -DCMAKE_SYSROOT=$(CURDIR)/$(DEBIAN))
 
 # Emulators. The newest knows SME2, and SME without SVE; an older one knows SME and not SME2, as KunPeng does.
 $(CROSS)/qemu-%: $(UNPACK)

@@ -54,8 +54,9 @@ Description: not needed
 END
   options+=(
     -o "Dir::Etc=$private/etc"
-    -o Dir::Etc::sourcelist=-
-    -o Dir::State::status="$private/status"
+    -o Dir::Etc::sourcelist=/dev/null
+    -o "Dir::Etc::sourceparts=$private/etc/sources.list.d"
+    -o "Dir::State::status=$private/status"
     -o APT::Architecture="$architecture"
     -o APT::Architectures="$architecture"
   )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.arm.processors import CROSS
+from tests.arm.processors import CP, CROSS
 from tests.conftest import ROOT
 
 
@@ -22,7 +22,7 @@ def tool(name: str, *arguments: object) -> str:
 
 def wheel(platform: str) -> Path:
     """The wheel in build/wheels whose platform tag begins like this."""
-    (path,) = (ROOT / "build" / "wheels").glob(f"smepilot-*-{platform}*.whl")
+    (path,) = (ROOT / "build" / "wheels").glob(f"smepilot-*-{CP}-{platform}*.whl")
     return path
 
 

@@ -16,12 +16,16 @@ An emulator's default processor has everything and so finds no fault. These have
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 
 from tests.conftest import ROOT
 
 CROSS = ROOT / "build" / "cross"
+PYTHON = os.environ.get("CROSS_PYTHON", "3.11")  # the version that was built for
+CP = f"cp{PYTHON.replace('.', '')}"
+DEBIAN = CROSS / f"debian-{PYTHON}"  # arm64's Python and libraries
 NEWEST = CROSS / "qemu-trixie-backports"
 BEFORE_SME2 = CROSS / "qemu-trixie"
 
@@ -46,12 +50,7 @@ class Processor:
 
     def command(self, *program: object) -> list[str]:
         """The command that runs an arm64 program on it."""
-        return [self.emulator, "-cpu", self.cpu, "-L", str(tree()), *map(str, program)]
-
-
-def tree() -> object:
-    """The folder with arm64's Python and libraries."""
-    return next(path for path in CROSS.glob("debian-*") if path.is_dir())
+        return [self.emulator, "-cpu", self.cpu, "-L", str(DEBIAN), *map(str, program)]
 
 
 def streaming(bits: int) -> str:

@@ -24,7 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests import fetch
 from tests.arm import smollm2
-from tests.arm.processors import CROSS, PROCESSORS, Processor, tree
+from tests.arm.binary import wheel
+from tests.arm.processors import CROSS, DEBIAN, PROCESSORS, PYTHON, Processor
 from tests.conftest import ROOT
 from tests.sdk.runtime import golden
 
@@ -35,7 +36,7 @@ GUEST_TESTS = (
     "tests/sdk/runtime/test_bits.py::test_golden_hashes",
     "tests/sdk/runtime/test_calibrate.py::test_golden",
 )
-KERNELS = ("kernel_", "gemm_")
+KERNELS = ("kernel_", "gemm_", "sme_")
 LIMIT = 900  # seconds for one program; a hang is a failure
 
 Outcome = Counter[str]
@@ -43,9 +44,8 @@ Outcome = Counter[str]
 
 def install() -> None:
     """Lay out the aarch64 wheel for the emulated Python, and fetch the models that its tests read."""
-    (wheel,) = (ROOT / "build" / "wheels").glob("*_aarch64.whl")
     shutil.rmtree(GUEST, ignore_errors=True)
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(wheel("manylinux")) as archive:
         archive.extractall(GUEST)
     shutil.rmtree(smollm2.PACKED, ignore_errors=True)
     for prompt_class in smollm2.CLASSES:
@@ -89,17 +89,15 @@ def c_tests(processor: Processor) -> tuple[Outcome, list[str]]:
 
 def python_tests(processor: Processor) -> tuple[Outcome, list[str]]:
     """Run the guest's tests in arm64 Python; return the sum and what went wrong."""
-    (site,) = (path for path in CROSS.glob("site-*") if path.is_dir())
-    version = site.name.partition("-")[2]
     environment = {
         "HOME": os.environ.get("HOME", "/"),
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": f"{GUEST}:{site}",
+        "PYTHONPATH": f"{GUEST}:{CROSS}/site-{PYTHON}",
         "SMEPILOT_TEST_ARM": ",".join(processor.tiers),
         "SMEPILOT_TEST_CACHE": str(fetch.cache()),
         "OPENBLAS_CORETYPE": "ARMV8",  # left to itself, NumPy's library takes instructions that the processor lacks
     }
-    python = f"{tree()}/usr/bin/python{version}"
+    python = f"{DEBIAN}/usr/bin/python{PYTHON}"
     # Golden hashes of each tier are for the processor whose best it is; a matrix unit's first version is on each.
     best = "sme" if "sme" in processor.tiers else processor.tiers[-1]
     pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", f"guest or {best}", *GUEST_TESTS]

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.arm.binary import Instruction, instructions, objects, tool
+from tests.arm.processors import CP
 
-BUILDS = ("linux-cp311", "macos-cp311", "android-arm64")
+BUILDS = (f"linux-{CP}", f"macos-{CP}", "android-arm64")
 
 SCALABLE_OPERAND = re.compile(r"\b(z\d+|p\d+|pn\d+|za\d*[hv]?|zt0|svcr)\b", re.IGNORECASE)
 SCALABLE_MNEMONIC = re.compile(
