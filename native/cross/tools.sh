@@ -7,16 +7,31 @@ set -euo pipefail
 
 version=19
 build=$(realpath -m "$1")
-"$(dirname "$0")/debian.sh" "$build/tools" missing clang-$version lld-$version llvm-$version
+tools=(clang ld.lld ld64.lld llvm-ar llvm-ranlib llvm-install-name-tool llvm-objdump llvm-readelf llvm-nm llvm-otool)
+
+# find_tool NAME: the program, here or unpacked.
+find_tool() {
+  for root in "" "$build/tools"; do
+    program=$root/usr/lib/llvm-$version/bin/$1
+    [[ -x $program ]] && return
+  done
+  return 1
+}
+
+rm -rf "$build/tools"
+for tool in "${tools[@]}"; do
+  find_tool "$tool" && continue
+  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  packages=(clang-$version lld-$version llvm-$version)
+  "$(dirname "$0")/debian.sh" "$build/tools" "$(dpkg --print-architecture)" "$suite" "${packages[@]}"
+  rm -f "$build"/tools/usr/lib/*-linux-gnu/lib{c,m}.so.* # the loader wants the ones it came with
+  break
+done
 
 rm -rf "$build/bin"
 mkdir -p "$build/bin"
-for tool in clang ld.lld ld64.lld llvm-ar llvm-ranlib llvm-install-name-tool llvm-objdump llvm-readelf llvm-nm llvm-otool; do
-  for root in "$build/tools" ""; do
-    program=$root/usr/lib/llvm-$version/bin/$tool
-    [[ -x $program ]] && break
-  done
-  [[ -x $program ]] || { echo "error: no $tool, neither in $build/tools nor on this machine" >&2; exit 1; }
+for tool in "${tools[@]}"; do
+  find_tool "$tool" || { echo "error: no $tool, neither on this machine nor in $build/tools" >&2; exit 1; }
   cat >"$build/bin/$tool" <<END
 #!/bin/sh
 export LD_LIBRARY_PATH="$build/tools/usr/lib/$(uname -m)-linux-gnu"
