@@ -44,6 +44,12 @@ SP_TEST(panel_rows_equal_file_rows) {
                 sp_panel_row_f32(&layout, got, panel, r);
                 for (size_t i = 0; i < k; i++) got[i] += 0.0f, want[i] += 0.0f;  // a missing row's zeros have no sign
                 SP_CHECK_FLOATS(got, want, k);
+                for (size_t i = 0; info->block > 1 && i < k; i++) {
+                    float column[SP_PANEL_ROWS];
+                    sp_panel_column_f32(&layout, column, panel, i);
+                    got[i] = column[r] + 0.0f;
+                }
+                SP_CHECK_FLOATS(got, want, k);
             }
             sp_free(file), sp_free(panel), sp_free(want), sp_free(got);
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from smepilot.runtime.batch import Chunk
 from smepilot.runtime.runner import Runner
 from tests import fetch, random_llama
 from tests.random_llama import Shape
+from tests.rowwise import open_rowwise
 
 TIERS = [tier["name"] for tier in _native.tiers() if tier["built"] and tier["supported"]]
 IDS = list(range(0, 270, 2))
@@ -183,9 +184,10 @@ def test_native_batches_are_checked(runner: Runner) -> None:
     }
 
     def run(**changes: Any) -> NDArray[np.float32]:
-        arrays = {name: np.array(value, np.int32) for name, value in (good | changes).items() if name != "logits"}
+        other = ("logits", "rowwise")
+        arrays = {name: np.array(value, np.int32) for name, value in (good | changes).items() if name not in other}
         logits = changes.get("logits", np.empty((2, 279), np.float32))
-        runner._program.run(**arrays, logits=logits)
+        runner._program.run(**arrays, logits=logits, rowwise=changes.get("rowwise", 0))
         return np.asarray(logits)
 
     want = run().tobytes()
@@ -215,10 +217,14 @@ def test_native_batches_are_checked(runner: Runner) -> None:
         {"logit_rows": [0] * 4, "logits": np.empty((4, 279), np.float32)},  # more rows than tokens
         {"logits": np.empty((2, 278), np.float32)},
         {"logits": np.empty((1, 279), np.float32)},
+        {"rowwise": 1},  # in the middle of a span
+        {"rowwise": 4},
+        {"rowwise": -1},
     ):
         with pytest.raises((InvalidParameterError, ContextLengthError)):
             run(**changes)
-    assert run().tobytes() == want
+    for rowwise in (0, 2, 3):  # a model without rowwise form has one class
+        assert run(rowwise=rowwise).tobytes() == want
 
 
 # ---- cancelling
@@ -256,7 +262,8 @@ def test_cancel_inside_a_long_prefill(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.slow
 def test_cancel_is_quick(smollm2: Path) -> None:
     """50 ms is what a user may wait; the best of three, since other processes may hold the cores."""
-    assert min(cancel_delays(Runner.open(smollm2, ctx=1024))) < 0.05
+    assert min(cancel_delays(Runner.open(smollm2, ctx=1024, prompt_class="grouped"))) < 0.05
+    assert min(cancel_delays(open_rowwise(smollm2, ctx=1024))) < 0.05
 
 
 def test_cancel_without_a_step(runner: Runner) -> None:
@@ -297,8 +304,17 @@ def test_cancel_at_any_moment(runner: Runner) -> None:
 # ---- not a number
 
 
-@pytest.mark.parametrize("dtype", ["F32", "F16", "Q8_0", "Q4_1"])
-def test_nan_in_the_embedding(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "open_runner"),
+    [
+        *((dtype, Runner.open) for dtype in ("F32", "F16", "Q8_0", "Q4_1")),
+        ("Q8_0", open_rowwise),
+        ("Q4_1", open_rowwise),
+    ],
+)
+def test_nan_in_the_embedding(
+    dtype: str, open_runner: Callable[..., Runner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A token whose row is NaN spoils its sequence from its step on, and nothing else; alike on every tier.
 
     Rows before it in the same step may be spoilt too: attention multiplies keys that a row cannot see by zero.
@@ -312,7 +328,7 @@ def test_nan_in_the_embedding(dtype: str, tmp_path: Path, monkeypatch: pytest.Mo
     sound, spoilt = [1, 2, 3, 4, 5], [6, 8, 7]
     for tier in TIERS:
         monkeypatch.setenv("SMEPILOT_ISA", tier)
-        runner = Runner.open(path, threads=2)
+        runner = open_runner(path, threads=2)
         mine, other = runner.sequence(), runner.sequence()
         assert np.isfinite(runner.forward([(mine, sound)], "all")).all()
         rows = runner.forward([(other, sound), (mine, spoilt)], "all")
