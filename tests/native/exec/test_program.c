@@ -77,7 +77,7 @@ static void make_weights(model *m, sp_format format, bool rowwise) {
     for (int i = 0; i < HEAD / 2; i++) m->inv_freq[i] = 1.0f / (float)(1 << i);
 }
 
-static void add_steps(model *m) {
+static void add_steps(model *m, bool private_units) {
     const size_t x = take(m, BATCH * D * sizeof(float)), q = take(m, BATCH * HEADS * HEAD * sizeof(float));
     const size_t cos = take(m, BATCH * HEAD / 2 * sizeof(float)), sin = take(m, BATCH * HEAD / 2 * sizeof(float));
     const sp_act h = act(m, D), a = act(m, HEADS * HEAD), f = act(m, FF);
@@ -102,7 +102,7 @@ static void add_steps(model *m) {
                             {.kind = SP_OP_NORM, .u = {.norm = final}},
                             {.kind = SP_OP_LOGITS, .u = {.logits = {m->embedding.linear, last}}}};
     sp_kernel_set kernels[SP_KIND_COUNT];
-    sp_run_kernels(kernels, sp_rig_tiers(), false);
+    sp_run_kernels(kernels, sp_rig_tiers(), private_units);
     SP_CHECK_INT(sp_program_create(&m->program, m->pool, m->kv, kernels, m->arena), SP_OK);
     for (int i = 0; i < STEPS; i++) {
         sp_step step = steps[i];
@@ -115,13 +115,15 @@ static void add_steps(model *m) {
 static void open(model *m, sp_format format, bool rowwise, uint32_t workers, uint32_t matrix) {
     *m = (model){0};
     make_weights(m, format, rowwise);
+    const bool private_units = matrix == 0 && workers > 1;  // core workers then run the matrix unit's kernels
     sp_pool_config config = sp_pool_config_default();
+    config.stream = private_units;
     config.cores = workers, config.sme = matrix, config.counters = SP_COUNTERS, config.pin = false;
     SP_CHECK_INT(sp_pool_create(&m->pool, &config), SP_OK);
     SP_CHECK_INT(sp_pool_reserve_scratch(m->pool, sp_op_scratch_bytes(BATCH, HEADS, KV_HEADS, HEAD, D)), SP_OK);
     const sp_kv_config kv = {.layers = 1, .heads = KV_HEADS, .head_dim = HEAD, .pages = PAGES};
     SP_CHECK_INT(sp_kv_create(&m->kv, &kv), SP_OK);
-    add_steps(m);
+    add_steps(m, private_units);
 }
 
 static void close(model *m) {
