@@ -13,7 +13,7 @@
 //   observe    rows -> the largest |x| of each column: calibration alone has such steps
 //
 // Classes: of a batch's rows the first `rowwise` are computed in the rowwise class wherever a linear layer has that
-// form, the others in the grouped one (DESIGN §4; kernel/families.h has both products). No panel of tokens and no span
+// form, the others in the grouped one (kernel/families.h has both products). No panel of tokens and no span
 // holds both. A whole row is needed to quantise with one scale: where an operator's tiles make parts of rows, they
 // leave float32 rows, and whoever adds the last part of a panel quantises it.
 #pragma once
@@ -38,7 +38,8 @@ typedef struct sp_linear {
     const uint8_t *panels;
     sp_panel_layout layout;
     uint32_t rows;
-    const float *inv, *scale;  // [rows, padded to 16]: 127 / the largest |w * s| of a row, and its inverse; or NULL
+    const float *inv,
+        *scale;  // [rows, padded to 16]: 127 / amax and amax / 127, amax: a row's largest |w * s|; or NULL
 } sp_linear;
 
 // How the rowwise class treats the columns of a linear layer's input: weights are multiplied by s, activations by
@@ -55,11 +56,11 @@ typedef struct sp_smooth {
 // Panels of the rowwise rows come first and are 16 wide whatever they hold; those of the grouped rows follow.
 typedef struct sp_act {
     size_t k;
-    size_t rows_at;             // float32 [tokens][k]
-    size_t q_at;                // panels of 16 tokens: [k/4][width][4] int8
-    size_t d_at, neg_at, sum_at;                  // grouped rows: [k/32][width] of each, panel by panel
-    size_t scale_at, row_neg_at, outliers_at;     // rowwise rows: [tokens] of each, float32 [tokens][outlier_count]
-    size_t arrived_at;                            // a counter for each panel, where tiles make parts of rows
+    size_t rows_at;                            // float32 [tokens][k]
+    size_t q_at;                               // panels of 16 tokens: [k/4][width][4] int8
+    size_t d_at, neg_at, sum_at;               // grouped rows: [k/32][width] of each, panel by panel
+    size_t scale_at, row_neg_at, outliers_at;  // rowwise rows: [tokens]; [tokens]; float32 [tokens][outlier_count]
+    size_t arrived_at;                         // a counter for each panel, where tiles make parts of rows
     sp_smooth smooth;
 } sp_act;
 

@@ -4,7 +4,6 @@
 //
 // Tokens go in blocks: large enough that a matrix unit is entered rarely, small enough that the block's product is
 // still in cache when outlier columns are added and the epilogue takes it.
-#include <assert.h>
 #include <string.h>
 
 #include "op/matmul.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rowwise class in the operators, bit for bit against its definition written out here (DESIGN §4): batches of one
+// The rowwise class in the operators, bit for bit against its definition written out here: batches of one
 // class and of both, rows that fill no panel, a tile that is expanded in several groups, outlier columns.
 #include <math.h>
 #include <string.h>
