@@ -56,3 +56,7 @@ void sp_cpu_from_hwcap(sp_cpu *out, const sp_hwcap_facts *facts);
 // Apple: a look-up of integer sysctls by name; false when there is no such name.
 typedef bool (*sp_sysctl_fn)(const char *name, uint64_t *value);
 void sp_cpu_from_sysctl(sp_cpu *out, sp_sysctl_fn look_up);
+
+#ifdef __APPLE__
+bool sp_sysctl(const char *name, uint64_t *value);  // this machine's own
+#endif

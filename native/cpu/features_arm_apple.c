@@ -23,10 +23,10 @@ void sp_cpu_from_sysctl(sp_cpu *out, sp_sysctl_fn look_up) {
     out->svl = out->sme ? (uint32_t)svl : 0;
 }
 
-#if defined(__aarch64__) && defined(__APPLE__)
+#ifdef __APPLE__
 #include <sys/sysctl.h>
 
-static bool look_up(const char *name, uint64_t *value) {
+bool sp_sysctl(const char *name, uint64_t *value) {
     uint64_t answer = 0;  // 4-byte answers fill the low half: these machines are little-endian
     size_t size = sizeof answer;
     if (sysctlbyname(name, &answer, &size, NULL, 0) != 0) return false;
@@ -34,9 +34,11 @@ static bool look_up(const char *name, uint64_t *value) {
     return true;
 }
 
+#ifdef __aarch64__
 void sp_cpu_detect(sp_cpu *out) {
-    sp_cpu_from_sysctl(out, look_up);
+    sp_cpu_from_sysctl(out, sp_sysctl);
     size_t size = sizeof out->brand;
     if (sysctlbyname("machdep.cpu.brand_string", out->brand, &size, NULL, 0) != 0) out->brand[0] = '\0';
 }
+#endif
 #endif

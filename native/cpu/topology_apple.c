@@ -61,17 +61,7 @@ void sp_topology_from_sysctl(sp_topology *out, sp_sysctl_fn look_up) {
 }
 
 #ifdef __APPLE__
-#include <sys/sysctl.h>
-
-static bool look_up(const char *name, uint64_t *value) {
-    uint64_t answer = 0;  // 4-byte answers fill the low half: these machines are little-endian
-    size_t size = sizeof answer;
-    if (sysctlbyname(name, &answer, &size, NULL, 0) != 0) return false;
-    *value = answer;
-    return true;
-}
-
-void sp_topology_detect(sp_topology *out) { sp_topology_from_sysctl(out, look_up); }
+void sp_topology_detect(sp_topology *out) { sp_topology_from_sysctl(out, sp_sysctl); }
 
 uint32_t sp_cpus_allowed(void) { return 0; }
 #endif

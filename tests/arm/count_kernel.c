@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cpu/features.h"
 #include "kernel/kernel.h"
 #include "layout/panel.h"
+#include "../named_kernel.h"
 
 typedef struct shape {
     size_t m, n, k;
@@ -95,23 +95,13 @@ static bool read_shape(shape *s, int count, char *const *words) {
     return true;
 }
 
-static const sp_kernel *find(const char *name) {
-    sp_cpu cpu;
-    sp_cpu_detect(&cpu);
-    size_t count;
-    const sp_kernel *table = sp_kernel_table(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(table[i].name, name) == 0 && sp_kernel_tiers_supported(&cpu) >> table[i].tier & 1) return &table[i];
-    return NULL;
-}
-
 int main(int argc, char **argv) {
     shape s = {.m = 1, .n = 16, .k = 64};
     if (argc < 3 || !read_shape(&s, argc - 3, argv + 3)) {
         fprintf(stderr, "usage: sp_count NAME TIMES [m=|n=|k=|width=|strip=|step=NUMBER]...\n");
         return 2;
     }
-    const sp_kernel *kernel = find(argv[1]);
+    const sp_kernel *kernel = sp_named_kernel(argv[1]);
     if (!kernel) {
         fprintf(stderr, "sp_count: no kernel %s was built that this processor can run\n", argv[1]);
         return 1;

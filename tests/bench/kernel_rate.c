@@ -24,6 +24,7 @@
 #include "kernel/kernel.h"
 #include "layout/panel.h"
 #include "probe/probe.h"
+#include "../named_kernel.h"
 
 #define SLICE_NS 5000000u
 #define BATCH_NS 100000u
@@ -128,16 +129,6 @@ static bool prepare(job *j) {
     return true;
 }
 
-static const sp_kernel *find(const char *name) {
-    sp_cpu cpu;
-    sp_cpu_detect(&cpu);
-    size_t count;
-    const sp_kernel *table = sp_kernel_table(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(table[i].name, name) == 0 && sp_kernel_tiers_supported(&cpu) >> table[i].tier & 1) return &table[i];
-    return NULL;
-}
-
 static uint64_t own_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -182,7 +173,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: sp_kernel_rate NAME M N K PAIRS\n");
         return 2;
     }
-    job j = {.kernel = find(argv[1])};
+    job j = {.kernel = sp_named_kernel(argv[1])};
     j.m = strtoul(argv[2], NULL, 10), j.n = strtoul(argv[3], NULL, 10), j.k = strtoul(argv[4], NULL, 10);
     const sp_probe_loop loop = j.kernel ? sp_probe_int8_loop(j.kernel->tier) : NULL;
     if (!loop || !j.m || !j.n || j.n % 16 || !j.k || !prepare(&j)) {
